@@ -1,0 +1,541 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Reasons of the Ready condition of an AgentRun while it is under way. Once it has ended, the reason is the termination
+// reason.
+const (
+	// ReasonPending: the run waits for its ModelBinding and ToolBindings; the message names the one that is missing.
+	ReasonPending = "Pending"
+	// ReasonThinking: the model has been asked for the next step.
+	ReasonThinking = "Thinking"
+	// ReasonActing: tool calls are under way.
+	ReasonActing = "Acting"
+	// ReasonUnsupportedState: the status was written by a newer Interlock; this one leaves the run alone.
+	ReasonUnsupportedState = "UnsupportedState"
+)
+
+// RunPhase is where a run stands, in one word for people. Programs read conditions.
+// +kubebuilder:validation:Enum=Pending;Thinking;Acting;Succeeded;Failed;Cancelled
+type RunPhase string
+
+// The phases.
+const (
+	PhasePending   RunPhase = "Pending"
+	PhaseThinking  RunPhase = "Thinking"
+	PhaseActing    RunPhase = "Acting"
+	PhaseSucceeded RunPhase = "Succeeded"
+	PhaseFailed    RunPhase = "Failed"
+	PhaseCancelled RunPhase = "Cancelled"
+)
+
+// TerminationReason is why a run ended. The set is closed.
+// +kubebuilder:validation:Enum=Final;MaxSteps;Deadline;Budget;Cancelled;ToolFailed;ModelFailed
+type TerminationReason string
+
+// The termination reasons.
+const (
+	// TerminationFinal: the model gave its answer; see status.result.
+	TerminationFinal TerminationReason = "Final"
+	// TerminationMaxSteps: limits.maxSteps model turns went by without an answer.
+	TerminationMaxSteps TerminationReason = "MaxSteps"
+	// TerminationDeadline: limits.deadlineSeconds went by.
+	TerminationDeadline TerminationReason = "Deadline"
+	// TerminationBudget: another limit was reached; detail says which.
+	TerminationBudget TerminationReason = "Budget"
+	// TerminationCancelled: spec.cancel was set.
+	TerminationCancelled TerminationReason = "Cancelled"
+	// TerminationToolFailed: a tool failed for good, and onToolFailure is Terminate.
+	TerminationToolFailed TerminationReason = "ToolFailed"
+	// TerminationModelFailed: the model could not be asked, or went on sending nothing of use.
+	TerminationModelFailed TerminationReason = "ModelFailed"
+)
+
+// ToolFailurePolicy says what a failed tool call means for the run.
+// +kubebuilder:validation:Enum=Observe;Terminate
+type ToolFailurePolicy string
+
+// The tool failure policies.
+const (
+	ToolFailureObserve   ToolFailurePolicy = "Observe"
+	ToolFailureTerminate ToolFailurePolicy = "Terminate"
+)
+
+// CallState is where a tool call stands.
+// +kubebuilder:validation:Enum=Rejected;Executing;Backoff;Succeeded;Failed
+type CallState string
+
+// The states of a call.
+const (
+	// CallRejected: the call was refused and never sent; code says why.
+	CallRejected CallState = "Rejected"
+	// CallExecuting: the call has been, or is about to be, sent.
+	CallExecuting CallState = "Executing"
+	// CallBackoff: the call failed for a passing reason and is tried again at notBefore.
+	CallBackoff CallState = "Backoff"
+	// CallSucceeded: the tool answered.
+	CallSucceeded CallState = "Succeeded"
+	// CallFailed: the call failed for good; code says why.
+	CallFailed CallState = "Failed"
+)
+
+// ModelCallState is where a request to the model stands.
+// +kubebuilder:validation:Enum=Asking;Backoff
+type ModelCallState string
+
+// The states of a model call.
+const (
+	ModelAsking  ModelCallState = "Asking"
+	ModelBackoff ModelCallState = "Backoff"
+)
+
+// AgentRunSpec is what the run is for, what it may use, and where it must stop. It is frozen once created, but for cancel
+// and ttlSecondsAfterFinished: an AgentRun is like a Job, so to run again create another.
+// +kubebuilder:validation:XValidation:rule="has(self.instructions) == has(oldSelf.instructions) && has(self.tools) == has(oldSelf.tools)",message="an AgentRun is frozen once created: to change it, create another one"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.cancel) || has(self.cancel)",message="cancel is final: it can't be taken back; create another AgentRun"
+type AgentRunSpec struct {
+	// goal is what the run shall find out or do, in words for the model. Between 1 and 16384 characters.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16384
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="goal is frozen once created: to change it, create another AgentRun"
+	Goal string `json:"goal,omitempty"`
+
+	// instructions are added to the system text that the model is shown: how to work, what to heed, what the answer looks like.
+	// At most 16384 characters; none when left out.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16384
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="instructions are frozen once created: to change them, create another AgentRun"
+	Instructions string `json:"instructions,omitempty"`
+
+	// model is the model that is asked.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="model is frozen once created: to change it, create another AgentRun"
+	Model ModelSelection `json:"model,omitzero"`
+
+	// tools are the tools that this run may see and call, by the name of their ToolBinding in the same namespace. All others do
+	// not exist for it. At most 64; none when left out.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="tools are frozen once created: to change them, create another AgentRun"
+	Tools []ToolSelection `json:"tools,omitempty"`
+
+	// limits end the run when one of them is reached. What is left out has a default; nothing is unlimited.
+	// +optional
+	// +default={}
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="limits are frozen once created: to change them, create another AgentRun"
+	Limits RunLimits `json:"limits,omitzero"`
+
+	// onToolFailure says what a tool call that failed for good means. Observe (the default): the model is told, and goes on.
+	// Terminate: the run ends with ToolFailed. A call that was refused before it was sent does not count as failed.
+	// +optional
+	// +default="Observe"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="onToolFailure is frozen once created: to change it, create another AgentRun"
+	OnToolFailure ToolFailurePolicy `json:"onToolFailure,omitempty"`
+
+	// cancel ends the run, also while a call is in flight. It can be set at any time and not be taken back.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cancel is final: it can't be changed"
+	Cancel *Cancellation `json:"cancel,omitempty"`
+
+	// ttlSecondsAfterFinished deletes the run, and its Turns with it, this long after it ended. Left out, it stays until
+	// somebody deletes it. Between 0 and 31536000 (a year).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+}
+
+// ModelSelection says which model is asked.
+type ModelSelection struct {
+	// name is a ModelBinding in the same namespace.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+}
+
+// ToolSelection is one tool that the run may call.
+type ToolSelection struct {
+	// name is a ToolBinding in the same namespace; the model knows the tool by this name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+}
+
+// RunLimits are the limits of one run. None can be switched off.
+type RunLimits struct {
+	// maxSteps is how many times the model is asked for its next turn. The calls of the last turn are still made and recorded.
+	// Default 25, between 1 and 500.
+	// +optional
+	// +default=25
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=500
+	MaxSteps int32 `json:"maxSteps,omitempty"`
+
+	// deadlineSeconds is how long the run may take from the moment the operator first sees it, waiting included. Default 3600,
+	// between 1 and 604800 (a week).
+	// +optional
+	// +default=3600
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	DeadlineSeconds int32 `json:"deadlineSeconds,omitempty"`
+
+	// maxToolCalls is how many calls are sent to tools, each attempt counted. The call that would pass it is not sent: the run
+	// ends with Budget. Default 100, between 0 and 5000.
+	// +optional
+	// +default=100
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=5000
+	MaxToolCalls *int32 `json:"maxToolCalls,omitempty"`
+
+	// parallelism is how many tool calls of this run may be under way at once. Default 4, between 1 and 16.
+	// +optional
+	// +default=4
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16
+	Parallelism int32 `json:"parallelism,omitempty"`
+
+	// maxInvalid is how many invalid things the model may send before the run ends with ModelFailed: calls that were refused,
+	// and answers that were empty or cut off. The count never goes down. Default 10, between 0 and 100.
+	// +optional
+	// +default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	MaxInvalid *int32 `json:"maxInvalid,omitempty"`
+}
+
+// Cancellation is a person's wish that the run ends.
+type Cancellation struct {
+	// reason says why; it stands in the run's termination message. Between 1 and 1024 characters.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+}
+
+// AgentRunStatus is the state machine: where the run stands, what is in flight, and how it ended. It stays small however
+// long the run; what was said is in its Turns.
+type AgentRunStatus struct {
+	// conditions are Ready (True once the run ended with its answer; False with the phase or the termination reason before and
+	// otherwise), Reconciling (True while under way) and Stalled (True when the run ended without its answer, or waits for a
+	// binding that only a person can mend).
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// stateVersion is the version of the state machine that wrote this status. An operator leaves alone what is newer than
+	// itself.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	StateVersion int32 `json:"stateVersion,omitempty"`
+
+	// phase is where the run stands, in one word for people.
+	// +optional
+	Phase RunPhase `json:"phase,omitempty"`
+
+	// step is the model turn that the run is at, counted from 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Step int32 `json:"step,omitempty"`
+
+	// startTime is when the operator first saw the run.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// deadline is when the run ends at the latest.
+	// +optional
+	Deadline *metav1.Time `json:"deadline,omitempty"`
+
+	// completionTime is when the run ended.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+
+	// modelCall is the request to the model that is in flight.
+	// +optional
+	ModelCall *ModelCallStatus `json:"modelCall,omitempty"`
+
+	// calls are the tool calls of the current step, in the order in which the model asked for them.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=64
+	Calls []CallStatus `json:"calls,omitempty"`
+
+	// usage is what the run has used so far.
+	// +optional
+	Usage *RunUsage `json:"usage,omitempty"`
+
+	// termination says why the run ended; absent until then.
+	// +optional
+	Termination *Termination `json:"termination,omitempty"`
+
+	// result is the model's answer, when the run ended with Final.
+	// +optional
+	Result *RunResult `json:"result,omitempty"`
+}
+
+// ModelCallStatus is a request to the model.
+type ModelCallStatus struct {
+	// state is Asking or Backoff.
+	// +required
+	State ModelCallState `json:"state,omitempty"`
+
+	// attempt counts the tries at this step, from 1.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// notBefore is when the next attempt is due, in state Backoff.
+	// +optional
+	NotBefore *metav1.MicroTime `json:"notBefore,omitempty"`
+
+	// code is why the last attempt failed.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Code string `json:"code,omitempty"`
+}
+
+// CallStatus is one tool call.
+type CallStatus struct {
+	// id is the call's name within the run, such as s3c1: step 3, first call.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	ID string `json:"id,omitempty"`
+
+	// tool is the name that the model used. A known tool is called like its ToolBinding.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Tool string `json:"tool,omitempty"`
+
+	// state is where the call stands.
+	// +required
+	State CallState `json:"state,omitempty"`
+
+	// attempt counts the times the call was sent, or is being sent.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// notBefore is when the next attempt is due, in state Backoff.
+	// +optional
+	NotBefore *metav1.MicroTime `json:"notBefore,omitempty"`
+
+	// code is why the call was refused or failed, in one word.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Code string `json:"code,omitempty"`
+
+	// operationID is the idempotency key that the tool server is given, the same for every attempt.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	OperationID string `json:"operationID,omitempty"`
+
+	// argumentsDigest is "sha256:" and the digest of the exact bytes that are sent.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	ArgumentsDigest string `json:"argumentsDigest,omitempty"`
+
+	// bindingUID and bindingGeneration say which version of the ToolBinding the call was checked against.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	BindingUID string `json:"bindingUID,omitempty"`
+
+	// bindingGeneration is the generation of that ToolBinding.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	BindingGeneration int64 `json:"bindingGeneration,omitempty"`
+}
+
+// RunUsage counts what a run has used.
+type RunUsage struct {
+	// modelCalls counts the requests put to the model, failed ones included.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ModelCalls *int32 `json:"modelCalls,omitempty"`
+
+	// toolCalls counts the calls sent to tools, each attempt by itself.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ToolCalls *int32 `json:"toolCalls,omitempty"`
+
+	// invalid counts what the model sent that was of no use: refused calls, and answers that were empty or cut off.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Invalid *int32 `json:"invalid,omitempty"`
+
+	// inputTokens counts tokens in, cached ones included, as far as the provider reported them.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	InputTokens *int64 `json:"inputTokens,omitempty"`
+
+	// cachedInputTokens counts those of inputTokens that the provider had cached.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	CachedInputTokens *int64 `json:"cachedInputTokens,omitempty"`
+
+	// outputTokens counts tokens out, reasoning included, as far as the provider reported them.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	OutputTokens *int64 `json:"outputTokens,omitempty"`
+
+	// reasoningTokens counts those of outputTokens that were spent on reasoning.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ReasoningTokens *int64 `json:"reasoningTokens,omitempty"`
+
+	// totalTokens is inputTokens plus outputTokens.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TotalTokens *int64 `json:"totalTokens,omitempty"`
+
+	// unreportedModelCalls counts the answers for which the provider reported no tokens.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	UnreportedModelCalls *int32 `json:"unreportedModelCalls,omitempty"`
+}
+
+// Termination says why a run ended.
+type Termination struct {
+	// reason is one of a closed set.
+	// +required
+	Reason TerminationReason `json:"reason,omitempty"`
+
+	// detail is a code below the reason, such as ToolCalls below Budget. docs/spec/agentruns.md lists them with what to do.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Detail string `json:"detail,omitempty"`
+
+	// message says it in a sentence.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Message string `json:"message,omitempty"`
+
+	// step is the step at which the run ended.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Step int32 `json:"step,omitempty"`
+
+	// callID is the call that ended the run, if one did.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	CallID string `json:"callID,omitempty"`
+}
+
+// RunResult is the model's answer.
+type RunResult struct {
+	// text is the answer. What is longer than 16384 characters is cut here, and whole in the last Turn.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16384
+	Text string `json:"text,omitempty"`
+
+	// citations are the sources that the answer names in square brackets and that a tool's result of this run really had.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=64
+	Citations []Citation `json:"citations,omitempty"`
+}
+
+// Citation is one source of an answer.
+type Citation struct {
+	// id is the source's name as the tool gave it, such as web-features:grid.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	ID string `json:"id,omitempty"`
+
+	// title is the source's title, as the tool gave it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Title string `json:"title,omitempty"`
+
+	// url is where to find it, as the tool gave it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	URL string `json:"url,omitempty"`
+
+	// callID is the first call whose result had it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	CallID string `json:"callID,omitempty"`
+
+	// observedAt is when the tool read it, as the tool said.
+	// +optional
+	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
+
+	// sourceVersion is the version of the tool's data, as the tool said.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	SourceVersion string `json:"sourceVersion,omitempty"`
+}
+
+// AgentRun is one run of an agent: a goal, a model, tools and limits. Its status is a state machine that decides what
+// happens with each thing the model proposes.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=arun,categories={interlock}
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.status.step`
+// +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.usage.totalTokens`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Model",type=string,priority=1,JSONPath=`.spec.model.name`
+// +kubebuilder:printcolumn:name="Goal",type=string,priority=1,JSONPath=`.spec.goal`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="the name of an AgentRun has at most 63 characters, so that it can be a label value"
+type AgentRun struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what the run is for, what it may use, and where it must stop.
+	// +required
+	Spec AgentRunSpec `json:"spec,omitzero"`
+
+	// status is where the run stands.
+	// +optional
+	Status AgentRunStatus `json:"status,omitzero"`
+}
+
+// AgentRunList is a list of AgentRuns.
+// +kubebuilder:object:root=true
+type AgentRunList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []AgentRun `json:"items"`
+}

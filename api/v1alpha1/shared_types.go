@@ -1,0 +1,62 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Condition types that more than one Kind has.
+const (
+	// ConditionReady is the one to wait for. On a binding it says that runs may use it; on an AgentRun that it ended with
+	// its answer.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while the controller is at work, and absent otherwise (kstatus).
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when nothing goes on without a person, and absent otherwise (kstatus).
+	ConditionStalled = "Stalled"
+)
+
+// Effect says what calling a tool can do to the world.
+// +kubebuilder:validation:Enum=ReadOnly
+type Effect string
+
+// EffectReadOnly tools change nothing: a call can be repeated without harm.
+const EffectReadOnly Effect = "ReadOnly"
+
+// PlaintextPolicy says whether a connection may go without TLS.
+// +kubebuilder:validation:Enum=Refused;Allowed
+type PlaintextPolicy string
+
+// The plaintext policies.
+const (
+	PlaintextRefused PlaintextPolicy = "Refused"
+	PlaintextAllowed PlaintextPolicy = "Allowed"
+)
+
+// ConcurrencyLimit bounds how much goes on at once.
+type ConcurrencyLimit struct {
+	// max is how many calls through this binding may be under way at once, over all runs. The rest wait their turn.
+	// Default 16, between 1 and 1000.
+	// +optional
+	// +default=16
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Max int32 `json:"max,omitempty"`
+}
+
+// RetryPolicy says how often a call that failed for a passing reason is tried again. What failed for good is not.
+type RetryPolicy struct {
+	// maxAttempts counts all attempts, the first included. Default 3, between 1 and 10.
+	// +optional
+	// +default=3
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	MaxAttempts int32 `json:"maxAttempts,omitempty"`
+
+	// backoffMilliseconds is the pause after the first failure; it doubles with each further one, up to a minute. A pause that
+	// the server asks for (Retry-After) counts if it is longer. A pause that would pass the run's deadline is not made: the
+	// call has failed then. Default 1000, between 10 and 60000.
+	// +optional
+	// +default=1000
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=60000
+	BackoffMilliseconds int32 `json:"backoffMilliseconds,omitempty"`
+}

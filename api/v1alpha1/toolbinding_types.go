@@ -1,0 +1,239 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Reasons of the Ready condition of a ToolBinding.
+const (
+	// ReasonAvailable: runs may use the binding.
+	ReasonAvailable = "Available"
+	// ReasonInvalidSchema: inputSchema is not a JSON Schema for an object; the message says where.
+	ReasonInvalidSchema = "InvalidSchema"
+	// ReasonInvalidBackend: the backend can never work as it is written, such as a caBundle without certificates.
+	ReasonInvalidBackend = "InvalidBackend"
+	// ReasonDiscoveryFailed: the MCP server could not be asked for the tool; it is asked again.
+	ReasonDiscoveryFailed = "DiscoveryFailed"
+	// ReasonSchemaDrift: the MCP server describes the tool otherwise than when it was accepted. The binding is out of service
+	// until spec.backend.mcp.definitionDigest names the new digest.
+	ReasonSchemaDrift = "SchemaDrift"
+)
+
+// ToolBindingSpec is one tool and its rules.
+// +kubebuilder:validation:XValidation:rule="has(self.inputSchema) || has(self.backend.mcp)",message="inputSchema is required for an http backend: write the JSON Schema of the tool's arguments"
+type ToolBindingSpec struct {
+	// description tells the model what the tool does and when to use it. Between 1 and 4096 characters. Required for an http
+	// backend; for an mcp backend the server's own description is used when it is left out.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Description string `json:"description,omitempty"`
+
+	// inputSchema is the JSON Schema of the tool's arguments, as an object: 2020-12 unless $schema says otherwise, "type: object"
+	// at its root, no references to other documents. Arguments that it does not name are refused, unless it says otherwise
+	// with additionalProperties. Required for an http backend; for an mcp backend the server's own schema is used when it is
+	// left out.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	InputSchema *runtime.RawExtension `json:"inputSchema,omitempty"`
+
+	// backend is the server that has the tool: exactly one of http and mcp.
+	// +required
+	Backend ToolBackend `json:"backend,omitzero"`
+
+	// effect says what a call can do to the world. ReadOnly: nothing; a call may be repeated. It is the one effect that this
+	// version serves.
+	// +required
+	Effect Effect `json:"effect,omitempty"`
+
+	// timeoutSeconds is how long one attempt may take. The run's deadline counts as well. Default 30, between 1 and 600.
+	// +optional
+	// +default=30
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=600
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+
+	// retry says how often a call that failed for a passing reason is tried again.
+	// +optional
+	// +default={}
+	Retry RetryPolicy `json:"retry,omitzero"`
+
+	// concurrency bounds the calls under way at once through this binding.
+	// +optional
+	// +default={}
+	Concurrency ConcurrencyLimit `json:"concurrency,omitzero"`
+
+	// result bounds what is kept of an answer and shown to the model.
+	// +optional
+	// +default={}
+	Result ResultPolicy `json:"result,omitzero"`
+}
+
+// ToolBackend is the server that has the tool.
+// +kubebuilder:validation:ExactlyOneOf=http;mcp
+type ToolBackend struct {
+	// http is a server of the HTTP tool protocol (toolservers/openapi.yaml).
+	// +optional
+	HTTP *HTTPBackend `json:"http,omitempty"`
+
+	// mcp is an MCP server over Streamable HTTP.
+	// +optional
+	MCP *MCPBackend `json:"mcp,omitempty"`
+}
+
+// HTTPBackend is a tool on a server of the HTTP tool protocol.
+// +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') || (has(self.plaintext) && self.plaintext == 'Allowed') || url(self.url).getHostname() in ['localhost', '127.0.0.1', '::1']",message="url must begin with https://; to send calls in the clear, set plaintext: Allowed"
+type HTTPBackend struct {
+	// url is the server's base address, without the /v1/tools part, such as https://catalog.tools.svc:8443.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && self.matches('^https?://[^/?#@]+')  && !self.contains('?') && !self.contains('#')",message="url must be an http or https address with a host, and without credentials, query and fragment"
+	URL string `json:"url,omitempty"`
+
+	// tool is the tool's name on that server.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_.-]+$`
+	Tool string `json:"tool,omitempty"`
+
+	// caBundle holds PEM certificates of the authorities to trust instead of the system's.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	CABundle string `json:"caBundle,omitempty"`
+
+	// plaintext allows http:// to a host other than this machine. Default Refused.
+	// +optional
+	Plaintext PlaintextPolicy `json:"plaintext,omitempty"`
+}
+
+// MCPBackend is a tool on an MCP server.
+// +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') || (has(self.plaintext) && self.plaintext == 'Allowed') || url(self.url).getHostname() in ['localhost', '127.0.0.1', '::1']",message="url must begin with https://; to send calls in the clear, set plaintext: Allowed"
+type MCPBackend struct {
+	// url is the server's MCP endpoint, such as https://catalog.tools.svc:8443/mcp.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && self.matches('^https?://[^/?#@]+') && !self.contains('#')",message="url must be an http or https address with a host, and without credentials and fragment"
+	URL string `json:"url,omitempty"`
+
+	// tool is the tool's name on that server.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_.-]+$`
+	Tool string `json:"tool,omitempty"`
+
+	// definitionDigest accepts one definition of the tool, by its digest: the one in status.definition, or the one that a
+	// SchemaDrift condition names. Left out, the first definition seen is accepted, and a different one later is drift.
+	// +optional
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	DefinitionDigest string `json:"definitionDigest,omitempty"`
+
+	// caBundle holds PEM certificates of the authorities to trust instead of the system's.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	CABundle string `json:"caBundle,omitempty"`
+
+	// plaintext allows http:// to a host other than this machine. Default Refused.
+	// +optional
+	Plaintext PlaintextPolicy `json:"plaintext,omitempty"`
+}
+
+// ResultPolicy bounds what is kept of an answer.
+type ResultPolicy struct {
+	// maxBytes is how much of one answer is kept and shown to the model; the rest is cut off, and marked as cut. The calls of
+	// one step share 384 KiB, so that many large answers may be cut sooner. Default 16384, between 256 and 262144.
+	// +optional
+	// +default=16384
+	// +kubebuilder:validation:Minimum=256
+	// +kubebuilder:validation:Maximum=262144
+	MaxBytes int32 `json:"maxBytes,omitempty"`
+}
+
+// ToolBindingStatus says whether runs may use the binding.
+type ToolBindingStatus struct {
+	// conditions are Ready, and Reconciling or Stalled while it is not: Stalled when only an edit of the binding can help.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// definition is the tool as its MCP server described it when it was accepted.
+	// +optional
+	Definition *ToolDefinition `json:"definition,omitempty"`
+}
+
+// ToolDefinition is a tool as its MCP server describes it.
+type ToolDefinition struct {
+	// digest is "sha256:" and the digest of the canonical JSON (RFC 8785) of the tool's name, description, schemas and
+	// annotations.
+	// +required
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	Digest string `json:"digest,omitempty"`
+
+	// description is what the server says the tool does, without control characters.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Description string `json:"description,omitempty"`
+
+	// inputSchema is the server's JSON Schema of the arguments.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	InputSchema *runtime.RawExtension `json:"inputSchema,omitempty"`
+}
+
+// ToolBinding is one tool that runs in its namespace may be given: where it is, what its arguments look like, and the
+// rules it is called by.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=tb,categories={interlock}
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Effect",type=string,JSONPath=`.spec.effect`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 63",message="the name of a ToolBinding is the tool's name for the model: at most 63 of a-z, 0-9 and '-', without dots"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.description) || has(self.spec.backend.mcp)",message="spec.description is required for an http backend: tell the model what the tool does and when to use it"
+type ToolBinding struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is the tool and its rules.
+	// +required
+	Spec ToolBindingSpec `json:"spec,omitzero"`
+
+	// status says whether runs may use the binding.
+	// +optional
+	Status ToolBindingStatus `json:"status,omitzero"`
+}
+
+// ToolBindingList is a list of ToolBindings.
+// +kubebuilder:object:root=true
+type ToolBindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []ToolBinding `json:"items"`
+}
