@@ -1,0 +1,280 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-dev/interlock/internal/policy"
+)
+
+// Decide returns what follows from one event: the next state, and what the shell must do to get there.
+// It is total: an event that does not fit the state changes nothing and asks for nothing. It never changes its argument.
+func Decide(s State, e Event) (State, []Effect) {
+	if s.Finished() {
+		return s, nil
+	}
+	s = s.clone()
+	switch e := e.(type) {
+	case Created:
+		return s.created(e), nil
+	case Prepared:
+		return s.prepared(e)
+	case ModelReplied:
+		return s.modelReplied(e)
+	case ModelFailed:
+		return s.modelFailed(e)
+	case ToolSucceeded:
+		return s.toolSucceeded(e)
+	case ToolFailed:
+		return s.toolFailed(e)
+	case EffectLost:
+		return s.effectLost(e)
+	case CancelRequested:
+		return s.end(e.At, Termination{Reason: ReasonCancelled, Message: "Cancelled: " + e.Reason})
+	case TimePassed:
+		return s.timePassed(e.At)
+	}
+	return s, nil
+}
+
+// Fold folds events into s, one after the other, to be recorded with one write. What has to be kept comes first; what an
+// event started is not started if a later one ended the run.
+func Fold(s State, events []Event) (State, []Effect) {
+	var keep, perform []Effect
+	for _, e := range events {
+		var effects []Effect
+		s, effects = Decide(s, e)
+		for _, f := range effects {
+			switch f := f.(type) {
+			case KeepTurn, KeepResults:
+				keep = append(keep, f)
+			case CallModel, CallTool:
+				perform = append(perform, f)
+			case StopEffects:
+				perform = []Effect{f}
+			}
+		}
+	}
+	return s, append(keep, perform...)
+}
+
+func (s State) clone() State {
+	s.Calls = slices.Clone(s.Calls)
+	if s.Model != nil {
+		s.Model = new(*s.Model)
+	}
+	return s
+}
+
+func (s State) created(e Created) State {
+	if s.Phase != "" {
+		return s
+	}
+	s.UID, s.Limits = e.UID, e.Limits
+	s.Phase, s.Started, s.Deadline = Pending, e.At, e.At.Add(e.Limits.Deadline)
+	return s
+}
+
+func (s State) prepared(e Prepared) (State, []Effect) {
+	if s.Phase != Pending {
+		return s, nil
+	}
+	if s.Waiting = e.Missing; s.Waiting != "" {
+		return s, nil
+	}
+	return s.think()
+}
+
+func (s State) modelReplied(e ModelReplied) (State, []Effect) {
+	if !s.asking(e.Step, e.Attempt) {
+		return s, nil
+	}
+	s.Model = nil
+	s.Usage = s.Usage.withReply(e.Usage)
+	s.Calls = nil
+	keep := then([]Effect{KeepTurn{Step: s.Step}})
+	if len(e.Calls) > 0 {
+		return keep(s.propose(e))
+	}
+	return keep(s.conclude(e))
+}
+
+// conclude deals with a reply that asks for nothing: an answer, or nothing of use.
+func (s State) conclude(e ModelReplied) (State, []Effect) {
+	switch {
+	case e.Finish == FinishRefused:
+		return s.end(e.At, refusal)
+	case e.Finish == FinishLength || e.Empty:
+		s.Usage.Invalid++
+		return s.nextStep(e.At)
+	}
+	s.Answer = e.Answer
+	return s.end(e.At, Termination{Reason: ReasonFinal, Message: "The model gave its answer."})
+}
+
+// propose puts each call of a reply through the gate. What is refused has its result at once; the rest is sent. If the
+// reply ends the run, nothing of it is sent.
+func (s State) propose(e ModelReplied) (State, []Effect) {
+	s.Phase = Acting
+	verdicts := gate(e)
+	s.Usage.Invalid += countInvalid(verdicts)
+	stop := s.stoppedBy(e, verdicts)
+
+	var refused []CallResult
+	var sent []Effect
+	for i, p := range e.Calls {
+		c := Call{
+			ID: fmt.Sprintf("s%dc%d", s.Step, i+1), Tool: p.Facts.Tool, State: CallExecuting, Attempt: 1,
+			OperationID: p.OperationID, ArgumentsDigest: p.ArgumentsDigest, Binding: p.Binding,
+		}
+		v := verdicts[i]
+		if v.Allowed() && stop != nil {
+			v = policy.Verdict{Code: CodeRunEnded, Message: "The run ended before the call was sent."}
+		}
+		if v.Allowed() {
+			sent = append(sent, c.send())
+		} else {
+			c.State, c.Attempt, c.Code = CallRejected, 0, v.Code
+			refused = append(refused, c.result(v.Message))
+		}
+		s.Calls = append(s.Calls, c)
+	}
+	s.Usage.ToolCalls += len(sent)
+	keep := then(s.keep(refused))
+	switch {
+	case stop != nil:
+		return keep(s.end(e.At, *stop))
+	case len(sent) == 0:
+		return keep(s.nextStep(e.At))
+	}
+	return keep(s, sent)
+}
+
+// gate gives the verdict on each call of a reply.
+func gate(e ModelReplied) []policy.Verdict {
+	verdicts := make([]policy.Verdict, len(e.Calls))
+	for i, p := range e.Calls {
+		p.Facts.CutOff = e.Finish == FinishLength
+		p.Facts.Refused = e.Finish == FinishRefused
+		verdicts[i] = p.Recorded
+		if verdicts[i].Allowed() {
+			verdicts[i] = policy.Check(p.Facts)
+		}
+	}
+	return verdicts
+}
+
+// countInvalid counts the calls that the model should not have asked for. One that the journal already holds as ended with
+// its run was fine.
+func countInvalid(verdicts []policy.Verdict) int {
+	n := 0
+	for _, v := range verdicts {
+		if !v.Allowed() && v.Code != CodeRunEnded {
+			n++
+		}
+	}
+	return n
+}
+
+// stoppedBy gives the end that a reply with calls brings about before any of them is sent; nil if it brings none.
+func (s State) stoppedBy(e ModelReplied, verdicts []policy.Verdict) *Termination {
+	switch {
+	case e.Finish == FinishRefused:
+		return &refusal
+	case s.Usage.Invalid > s.Limits.MaxInvalid:
+		return new(s.tooManyInvalid())
+	case s.Usage.ToolCalls+len(verdicts)-countInvalid(verdicts) > s.Limits.MaxToolCalls:
+		return new(s.toolCallsSpent(""))
+	}
+	return nil
+}
+
+func (s State) modelFailed(e ModelFailed) (State, []Effect) {
+	if !s.asking(e.Step, e.Attempt) {
+		return s, nil
+	}
+	f := e.Failure
+	s.Model.Code = f.Code
+	if at, ok := s.retryAt(fmt.Sprintf("%s/s%d", s.UID, s.Step), e.Attempt, f); ok {
+		s.Model.NotBefore = at
+		return s, nil
+	}
+	return s.end(f.At, Termination{
+		Reason: ReasonModelFailed, Detail: f.Code,
+		Message: fmt.Sprintf("The model could not be asked, at attempt %d: %s", e.Attempt, f.Message),
+	})
+}
+
+func (s State) toolSucceeded(e ToolSucceeded) (State, []Effect) {
+	i := s.executing(e.CallID, e.Attempt)
+	if i < 0 {
+		return s, nil
+	}
+	s.Calls[i].State, s.Calls[i].Code = CallSucceeded, ""
+	return then(s.keep([]CallResult{s.Calls[i].result("")}))(s.whenAllDone(e.At))
+}
+
+func (s State) toolFailed(e ToolFailed) (State, []Effect) {
+	i := s.executing(e.CallID, e.Attempt)
+	if i < 0 {
+		return s, nil
+	}
+	c, f := &s.Calls[i], e.Failure
+	c.Code = f.Code
+	if at, ok := s.retryAt(c.OperationID, c.Attempt, f); ok {
+		c.State, c.NotBefore = CallBackoff, at
+		return s, nil
+	}
+	c.State = CallFailed
+	keep := then(s.keep([]CallResult{c.result(f.Message)}))
+	if s.Limits.ToolFailureEnds {
+		return keep(s.end(f.At, Termination{
+			Reason: ReasonToolFailed, Detail: f.Code, CallID: c.ID,
+			Message: fmt.Sprintf("The tool %s failed for good at attempt %d, and onToolFailure is Terminate.", c.Tool, c.Attempt),
+		}))
+	}
+	return keep(s.whenAllDone(f.At))
+}
+
+// effectLost makes again what was in flight when a process died. That is harmless: it changes nothing. It is a new attempt,
+// and counted, but no failure.
+func (s State) effectLost(e EffectLost) (State, []Effect) {
+	if e.CallID == "" {
+		if !s.asking(s.Step, e.Attempt) {
+			return s, nil
+		}
+		return s.ask(ModelCall{Attempt: e.Attempt + 1, Code: s.Model.Code})
+	}
+	i := s.executing(e.CallID, e.Attempt)
+	if i < 0 {
+		return s, nil
+	}
+	return s.sendAgain(e.At, []int{i})
+}
+
+// timePassed ends a run whose deadline has come, and goes on with what was paused until now.
+func (s State) timePassed(now time.Time) (State, []Effect) {
+	if s.Phase == "" {
+		return s, nil
+	}
+	if !now.Before(s.Deadline) {
+		return s.end(now, Termination{
+			Reason:  ReasonDeadline,
+			Message: fmt.Sprintf("The deadline of %s passed while the run was %s.", s.Limits.Deadline, s.Phase),
+		})
+	}
+	if m := s.Model; m != nil && !m.NotBefore.IsZero() && !now.Before(m.NotBefore) {
+		return s.ask(ModelCall{Attempt: m.Attempt + 1, Code: m.Code})
+	}
+	var due []int
+	for i, c := range s.Calls {
+		if c.State == CallBackoff && !now.Before(c.NotBefore) {
+			due = append(due, i)
+		}
+	}
+	return s.sendAgain(now, due)
+}

@@ -1,0 +1,85 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An Effect is something that the shell has to do. KeepTurn and KeepResults come before the state is recorded, all others
+// only once it has been.
+//
+//sumtype:decl
+type Effect interface {
+	isEffect()
+	String() string
+}
+
+// KeepTurn puts the reply of step Step into the journal, before the state is recorded: a reply that was paid for is never
+// asked for again.
+type KeepTurn struct {
+	Step int
+}
+
+// KeepResults puts the results of calls into the journal, before the state that counts them is recorded.
+type KeepResults struct {
+	Step    int
+	Results []CallResult
+}
+
+// A CallResult is what came of one call. The data of a call that succeeded is with the shell.
+type CallResult struct {
+	CallID        string
+	State         CallState
+	Code, Message string
+	Attempts      int
+}
+
+// CallModel asks the model for step Step, after the state is recorded.
+type CallModel struct {
+	Step, Attempt int
+}
+
+// CallTool sends a call, after the state is recorded. The shell sends exactly the bytes of ArgumentsDigest.
+type CallTool struct {
+	CallID, Tool                 string
+	Attempt                      int
+	OperationID, ArgumentsDigest string
+}
+
+// StopEffects aborts what is in flight, after the state is recorded. What it still returns is not acted on.
+type StopEffects struct{}
+
+func (KeepTurn) isEffect()    {}
+func (KeepResults) isEffect() {}
+func (CallModel) isEffect()   {}
+func (CallTool) isEffect()    {}
+func (StopEffects) isEffect() {}
+
+// String names the effect in a few words.
+func (e KeepTurn) String() string { return fmt.Sprintf("keep turn %d", e.Step) }
+
+// String names the effect in a few words.
+func (e KeepResults) String() string {
+	results := make([]string, len(e.Results))
+	for i, r := range e.Results {
+		results[i] = fmt.Sprintf("%s:%s", r.CallID, r.State)
+		if r.Code != "" {
+			results[i] += "(" + r.Code + ")"
+		}
+	}
+	return "keep results " + strings.Join(results, " ")
+}
+
+// String names the effect in a few words.
+func (e CallModel) String() string { return fmt.Sprintf("call model s%d#%d", e.Step, e.Attempt) }
+
+// String names the effect in a few words.
+func (e CallTool) String() string {
+	return fmt.Sprintf("call tool %s#%d %s", e.CallID, e.Attempt, e.Tool)
+}
+
+// String names the effect in a few words.
+func (e StopEffects) String() string { return "stop effects" }

@@ -1,0 +1,135 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A ModelRequest is all that a model is shown for one turn.
+type ModelRequest struct {
+	// ID names this request: the same for every attempt at the same step of the same run.
+	ID string
+	// Step is the turn asked for, counted from 1. Attempt counts the tries at it, from 1.
+	Step, Attempt int
+	// System holds the operator's policy and the run's instructions. Nothing that a tool or a model wrote is in it.
+	System string
+	// Messages is a valid history: every call of an assistant message is answered, by ID, before the next one.
+	Messages []Message
+	Tools    []ToolDefinition
+	// MaxOutputTokens caps the reply; it is always above zero.
+	MaxOutputTokens int
+}
+
+// A Role says who speaks in a Message.
+type Role string
+
+// The roles. System text is not a message: see ModelRequest.System.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// A Message is one entry of the history that a model is shown.
+type Message struct {
+	Role Role
+	Text string
+	// Calls are what the assistant asked for: only with RoleAssistant.
+	Calls []MessageCall
+	// CallID says which call Text answers: only with RoleTool.
+	CallID string
+}
+
+// A MessageCall is a call in the history. Its ID is ours and its arguments are always a valid JSON object, whatever the
+// model once sent, so that no provider refuses the history.
+type MessageCall struct {
+	ID        string
+	Tool      string
+	Arguments json.RawMessage
+}
+
+// A ToolDefinition is a tool as the model sees it.
+type ToolDefinition struct {
+	Name        string
+	Description string
+	// InputSchema is a JSON Schema whose root is an object.
+	InputSchema json.RawMessage
+}
+
+// A Finish is why the model stopped.
+type Finish string
+
+// The ways to finish. An adapter maps what its provider says to one of these.
+const (
+	// FinishStop: the model said what it wanted to say; its calls, if any, are complete.
+	FinishStop Finish = "Stop"
+	// FinishLength: the reply was cut off; no call in it may run.
+	FinishLength Finish = "Length"
+	// FinishRefused: the model or the provider's filter declined; no call in it may run.
+	FinishRefused Finish = "Refused"
+)
+
+// A Reply is one answer of a model, bounded by the adapter that made it (see model.MaxReplyBytes, MaxCalls).
+type Reply struct {
+	Text   string
+	Calls  []Proposal
+	Finish Finish
+	Usage  TokenUsage
+	// Model is the version that answered, as the provider names it. RequestID is the provider's, for support.
+	Model, RequestID string
+}
+
+// A Proposal is a call that a model asks for. Nothing in it is trusted: the ID can be empty or repeated, the name unknown,
+// the arguments not even JSON.
+type Proposal struct {
+	ModelCallID string
+	Tool        string
+	Arguments   string
+}
+
+// TokenUsage is what one model call consumed, in tokens. Input includes cached tokens, Output includes reasoning.
+type TokenUsage struct {
+	Input, CachedInput, Output, Reasoning int64
+	// Reported is false if the provider did not say; the numbers are zero then.
+	Reported bool
+}
+
+// A ToolCall is what a tool server is asked to do.
+type ToolCall struct {
+	// OperationID is the idempotency key: the same for every attempt.
+	OperationID string
+	// CallID is ours, such as s3c1. Tool is the name that the server knows.
+	CallID, Tool string
+	// Arguments are the canonical bytes; exactly these are sent.
+	Arguments json.RawMessage
+	// MaxResultBytes bounds ToolResult.Data. What is longer is cut and marked.
+	MaxResultBytes int
+}
+
+// A ToolResult is what a tool server answered: data, never an instruction.
+type ToolResult struct {
+	// Data is the answer: JSON, or a JSON string when the server answered with text. When Truncated it is a JSON string that
+	// holds the beginning of the answer.
+	Data      json.RawMessage
+	Truncated bool
+	// Size is the answer's full length in bytes, before any cut.
+	Size int64
+	// ObservedAt and SourceVersion say how fresh the data is; both are the server's claim, and zero if it made none.
+	ObservedAt    time.Time
+	SourceVersion string
+	// Sources may be cited in a final answer. At most MaxSources.
+	Sources []Source
+}
+
+// MaxSources is how many sources of one result are kept.
+const MaxSources = 64
+
+// A Source is something that a result rests on and that an answer may cite by its ID.
+type Source struct {
+	ID    string `json:"id"`
+	Title string `json:"title,omitempty"`
+	URL   string `json:"url,omitempty"`
+}

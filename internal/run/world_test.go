@@ -1,0 +1,278 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run_test
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/interlock-dev/interlock/internal/policy"
+	"github.com/interlock-dev/interlock/internal/run"
+)
+
+// A world is the core in the smallest shell there can be: what is durable survives a crash, the rest does not. Each step
+// checks the invariants of the design as far as they exist, and panics with the story so far when one is broken.
+type world struct {
+	// Durable.
+	state   run.State
+	turns   map[int]run.ModelReplied
+	results map[string]run.CallResult
+	// Volatile.
+	inFlight map[string]run.Effect
+	mailbox  []run.Event
+
+	now   time.Time
+	model func(step int) run.ModelReplied
+	tool  func(callID string) *run.Failure
+	// sent counts what left the process, by effect.
+	sent  map[string]int
+	story []string
+}
+
+func newWorld(limits run.Limits, model func(int) run.ModelReplied, tool func(string) *run.Failure) *world {
+	w := &world{
+		turns: map[int]run.ModelReplied{}, results: map[string]run.CallResult{}, inFlight: map[string]run.Effect{},
+		sent: map[string]int{}, now: start, model: model, tool: tool,
+	}
+	w.pass([]run.Event{run.Created{UID: "u", At: w.now, Limits: limits}}, never)
+	return w
+}
+
+// A crash says at which point of a pass the process dies: before the n-th write; never is no crash.
+type crash int
+
+const never crash = -1
+
+// pass folds events, keeps, records, and performs, or dies on the way.
+func (w *world) pass(events []run.Event, dies crash) {
+	before := w.state
+	next, effects := run.Fold(w.state, events)
+	w.note("%v -> %s %v", events, next, effects)
+	w.check(before, next, events)
+	writes := 0
+	survives := func() bool { writes++; return writes-1 != int(dies) }
+
+	var perform []run.Effect
+	for _, e := range effects {
+		switch e := e.(type) {
+		case run.KeepTurn:
+			if !survives() {
+				w.crash()
+				return
+			}
+			w.keepTurn(e, events)
+		case run.KeepResults:
+			if !survives() {
+				w.crash()
+				return
+			}
+			for _, r := range e.Results {
+				w.keepResult(r)
+			}
+		case run.CallModel, run.CallTool, run.StopEffects:
+			perform = append(perform, e)
+		}
+	}
+	if !survives() {
+		w.crash()
+		return
+	}
+	w.state, w.mailbox = next, nil
+	for _, e := range perform {
+		if !survives() {
+			w.crash()
+			return
+		}
+		w.perform(e)
+	}
+}
+
+func (w *world) keepTurn(e run.KeepTurn, events []run.Event) {
+	for _, event := range events {
+		if r, ok := event.(run.ModelReplied); ok && r.Step == e.Step {
+			if old, ok := w.turns[e.Step]; ok && len(old.Calls) != len(r.Calls) {
+				w.fail("turn %d is written twice", e.Step)
+			}
+			w.turns[e.Step] = r
+			return
+		}
+	}
+	w.fail("turn %d is kept, and no reply came", e.Step)
+}
+
+// keepResult is I7: one result a call.
+func (w *world) keepResult(r run.CallResult) {
+	if old, ok := w.results[r.CallID]; ok {
+		old.Attempts, r.Attempts = 0, 0
+		if old != r && r.Code != run.CodeRunEnded {
+			w.fail("%s has a second result: %v after %v", r.CallID, r, old)
+		}
+		return
+	}
+	w.results[r.CallID] = r
+}
+
+// perform is I1 and I2: what is sent passed the gate, and its intent is durable.
+func (w *world) perform(e run.Effect) {
+	w.sent[e.String()]++
+	if w.sent[e.String()] > 1 {
+		w.fail("%s is performed twice", e)
+	}
+	switch e := e.(type) {
+	case run.CallModel:
+		if m := w.state.Model; m == nil || w.state.Step != e.Step || m.Attempt != e.Attempt {
+			w.fail("%s without its intent: %s", e, w.state)
+		}
+		w.everyCallIsAnswered(e)
+		w.inFlight["model"] = e
+	case run.CallTool:
+		c, ok := w.state.Call(e.CallID)
+		if !ok || c.State != run.CallExecuting || c.Attempt != e.Attempt || c.OperationID != e.OperationID {
+			w.fail("%s without its intent: %s", e, w.state)
+		}
+		var step, place int
+		if _, err := fmt.Sscanf(e.CallID, "s%dc%d", &step, &place); err != nil {
+			w.fail("call ID %q: %v", e.CallID, err)
+		}
+		reply := w.turns[step]
+		if v := policy.Check(reply.Calls[place-1].Facts); !v.Allowed() || reply.Finish != run.FinishStop {
+			w.fail("%s did not pass the gate: %v %s", e, v, reply.Finish)
+		}
+		w.inFlight[e.CallID] = e
+	case run.StopEffects:
+		clear(w.inFlight)
+	case run.KeepTurn, run.KeepResults:
+	}
+}
+
+func (w *world) everyCallIsAnswered(e run.CallModel) {
+	for step := 1; step < e.Step; step++ {
+		for i := range w.turns[step].Calls {
+			if id := fmt.Sprintf("s%dc%d", step, i+1); w.results[id].CallID == "" {
+				w.fail("%s while %s has no result", e, id)
+			}
+		}
+	}
+}
+
+// check is I6 and I10, the limits, and that Decide is a function.
+func (w *world) check(before, next run.State, events []run.Event) {
+	if again, _ := run.Fold(before, events); !reflect.DeepEqual(again, next) {
+		w.fail("replay differs: %s, then %s", next, again)
+	}
+	if before.Finished() && !reflect.DeepEqual(before, next) {
+		w.fail("a finished run changed: %s", before)
+	}
+	if n := next.Usage.ToolCalls; n > next.Limits.MaxToolCalls {
+		w.fail("%d tool calls of %d", n, next.Limits.MaxToolCalls)
+	}
+	if next.Step > next.Limits.MaxSteps && next.Phase != "" {
+		w.fail("step %d of %d", next.Step, next.Limits.MaxSteps)
+	}
+	if len(next.Calls) > maxCalls || len(next.String()) > 200+100*maxCalls {
+		w.fail("the state grows: %s", next)
+	}
+	if next.Usage.ToolCalls < before.Usage.ToolCalls || next.Usage.Invalid < before.Usage.Invalid {
+		w.fail("a counter went down: %s", next)
+	}
+	if !next.Finished() && next.Phase != "" && next.NextWake().IsZero() {
+		w.fail("nothing would ever wake %s", next)
+	}
+}
+
+// crash loses all that is not durable.
+func (w *world) crash() {
+	w.note("crash")
+	clear(w.inFlight)
+	w.mailbox = nil
+}
+
+// finish lets an effect in flight come to its end.
+func (w *world) finish(id string) {
+	e := w.inFlight[id]
+	delete(w.inFlight, id)
+	switch e := e.(type) {
+	case run.CallModel:
+		reply := w.model(e.Step)
+		reply.Step, reply.Attempt, reply.At = e.Step, e.Attempt, w.now
+		w.mailbox = append(w.mailbox, reply)
+	case run.CallTool:
+		if f := w.tool(e.CallID); f != nil {
+			f.At = w.now
+			w.mailbox = append(w.mailbox, run.ToolFailed{CallID: e.CallID, Attempt: e.Attempt, Failure: *f})
+			return
+		}
+		w.mailbox = append(w.mailbox, run.ToolSucceeded{CallID: e.CallID, Attempt: e.Attempt, At: w.now})
+	case run.KeepTurn, run.KeepResults, run.StopEffects, nil:
+	}
+}
+
+// observe gives the events of the next pass: what finished, the time, and what is in flight according to the state with
+// nobody performing it, which the journal may have.
+func (w *world) observe() []run.Event {
+	events := append([]run.Event{run.Prepared{}}, w.mailbox...)
+	events = append(events, run.TimePassed{At: w.now})
+	waiting := map[string]bool{}
+	for _, e := range w.mailbox {
+		switch e := e.(type) {
+		case run.ModelReplied:
+			waiting["model"] = true
+		case run.ToolSucceeded:
+			waiting[e.CallID] = true
+		case run.ToolFailed:
+			waiting[e.CallID] = true
+		default:
+		}
+	}
+	orphan := func(id string) bool { return w.inFlight[id] == nil && !waiting[id] }
+	if m := w.state.Model; m != nil && m.NotBefore.IsZero() && orphan("model") {
+		if reply, ok := w.turns[w.state.Step]; ok {
+			events = append(events, w.adopt(reply, m.Attempt))
+		} else {
+			events = append(events, run.EffectLost{Attempt: m.Attempt, At: w.now})
+		}
+	}
+	for _, c := range w.state.Calls {
+		if c.State == run.CallExecuting && orphan(c.ID) {
+			events = append(events, w.adoptResult(c))
+		}
+	}
+	return events
+}
+
+func (w *world) adopt(reply run.ModelReplied, attempt int) run.Event {
+	reply.Attempt, reply.At = attempt, w.now
+	calls := append([]run.ProposedCall(nil), reply.Calls...)
+	for i := range calls {
+		if r, ok := w.results[fmt.Sprintf("s%dc%d", reply.Step, i+1)]; ok {
+			calls[i].Recorded = policy.Verdict{Code: r.Code, Message: r.Message}
+		}
+	}
+	reply.Calls = calls
+	return reply
+}
+
+func (w *world) adoptResult(c run.Call) run.Event {
+	switch r := w.results[c.ID]; r.State {
+	case run.CallSucceeded:
+		return run.ToolSucceeded{CallID: c.ID, Attempt: c.Attempt, At: w.now}
+	case run.CallFailed:
+		return run.ToolFailed{CallID: c.ID, Attempt: c.Attempt, Failure: run.Failure{At: w.now, Code: r.Code, Message: r.Message}}
+	case run.CallRejected, run.CallExecuting, run.CallBackoff, "":
+	}
+	return run.EffectLost{CallID: c.ID, Attempt: c.Attempt, At: w.now}
+}
+
+func (w *world) note(format string, args ...any) {
+	w.story = append(w.story, fmt.Sprintf(format, args...))
+}
+
+func (w *world) fail(format string, args ...any) {
+	story := ""
+	for _, line := range w.story {
+		story += "\n  " + line
+	}
+	panic(fmt.Sprintf(format, args...) + story)
+}
