@@ -1,0 +1,32 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Clean makes text that came from outside fit to be stored and shown: valid UTF-8, without control characters other than
+// new line and tab, and without the invisible ones that reorder or hide what a person reads. Joiners stay: some scripts are
+// wrong without them.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\u200c' || r == '\u200d':
+			return r
+		case unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+// clip cuts s to at most n bytes, between two characters.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
