@@ -60,9 +60,19 @@ func Compile(document []byte) (*Schema, error) {
 	}
 	compiled, err := c.Compile(location)
 	if err != nil {
-		return nil, fmt.Errorf("the schema doesn't compile: %s", shorten(strings.ReplaceAll(err.Error(), location, "")))
+		return nil, fmt.Errorf("the schema doesn't compile: %w", compileError(err))
 	}
 	return &Schema{compiled}, nil
+}
+
+// compileError says where a schema breaks the rules of its dialect, if that is what is wrong with it.
+func compileError(err error) error {
+	var invalid *jsonschema.SchemaValidationError
+	var violation *jsonschema.ValidationError
+	if errors.As(err, &invalid) && errors.As(invalid.Err, &violation) {
+		return violations(violation)
+	}
+	return errors.New(shorten(strings.ReplaceAll(err.Error(), location, "")))
 }
 
 // noLoader refuses every document but the schema at hand (and the dialects, which are built in).
@@ -151,8 +161,13 @@ func (s *Schema) Check(canonical []byte) error {
 	if !errors.As(err, &violation) {
 		return errors.New("they can't be checked")
 	}
+	return violations(violation)
+}
+
+// violations says the first few things that are wrong.
+func violations(v *jsonschema.ValidationError) error {
 	var texts []string
-	collect(violation, &texts)
+	collect(v, &texts)
 	more := ""
 	if n := len(texts) - maxViolations; n > 0 {
 		texts, more = texts[:maxViolations], fmt.Sprintf("; and %d more", n)

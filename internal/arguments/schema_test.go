@@ -66,7 +66,7 @@ func TestCompile_refusesWhatItCannotCheck(t *testing.T) {
 		"not an object":         {`true`, `"type": "object"`},
 		"another root type":     {`{"type":"array"}`, `"type": "object"`},
 		"no root type":          {`{"properties":{}}`, `"type": "object"`},
-		"a wrong keyword value": {`{"type":"object","properties":{"a":{"type":"strin"}}}`, "/properties/a"},
+		"a wrong keyword value": {`{"type":"object","properties":{"a":{"type":"strin"}}}`, "/properties/a/type"},
 		"another document":      {`{"type":"object","$ref":"https://example.com/s.json"}`, "not followed"},
 		"a file":                {`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`, "not followed"},
 		"an unknown dialect":    {`{"$schema":"https://example.com/dialect","type":"object"}`, "not followed"},

@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/interlock-dev/interlock/internal/run"
+	"github.com/interlock-dev/interlock/internal/text"
 )
 
 // A RunRef names a run.
@@ -23,8 +23,9 @@ type Store interface {
 	Read(ctx context.Context, ref RunRef, step int) (Turn, bool, error)
 	// Create stores t, and gives it back with its Version. ErrExists: there is a Turn of that step.
 	Create(ctx context.Context, ref RunRef, t Turn) (Turn, error)
-	// Update stores t over the Turn of its Version, and gives it back with the new one. ErrConflict: it has changed since.
-	Update(ctx context.Context, ref RunRef, t Turn) (Turn, error)
+	// Append adds results to the Turn t, which must be the one stored, and gives it back as it is then. ErrConflict: it has
+	// changed since it was read.
+	Append(ctx context.Context, ref RunRef, t Turn, results []Result) (Turn, error)
 }
 
 // Errors of a Store, and of Journal.
@@ -85,11 +86,11 @@ func (j *Journal) Append(ctx context.Context, ref RunRef, step int, results []Re
 				return err
 			}
 		}
-		added := withResults(t, results)
-		if len(added.Results) == len(t.Results) {
+		results = without(results, t)
+		if len(results) == 0 {
 			return nil
 		}
-		stored, err := j.store.Update(ctx, ref, added)
+		stored, err := j.store.Append(ctx, ref, t, results)
 		if errors.Is(err, ErrConflict) && ok {
 			// What is in memory is older than what is stored: read it, and try once more.
 			ok = false
@@ -103,14 +104,15 @@ func (j *Journal) Append(ctx context.Context, ref RunRef, step int, results []Re
 	}
 }
 
-func withResults(t Turn, results []Result) Turn {
-	t.Results = slices.Clone(t.Results)
+// without gives the results of calls that have none in t yet.
+func without(results []Result, t Turn) []Result {
+	var missing []Result
 	for _, r := range results {
 		if _, ok := t.Result(r.CallID); !ok {
-			t.Results = append(t.Results, r)
+			missing = append(missing, r)
 		}
 	}
-	return t
+	return missing
 }
 
 // Find gives the Turn of a step as it is stored; false if there is none.
@@ -163,10 +165,10 @@ func (j *Journal) read(ctx context.Context, ref RunRef, step int) (Turn, error) 
 // ReplyOf makes what is stored of a model's reply. Call IDs are ours; arguments are canonical where they have a canonical
 // form.
 func ReplyOf(step int, r run.Reply, canonical func(raw string) string) Reply {
-	reply := Reply{Text: Clean(r.Text), Finish: r.Finish, Usage: r.Usage, Model: clip(Clean(r.Model), 256), RequestID: clip(Clean(r.RequestID), 256)}
+	reply := Reply{Text: text.Clean(r.Text), Finish: r.Finish, Usage: r.Usage, Model: text.Clip(text.Clean(r.Model), 256), RequestID: text.Clip(text.Clean(r.RequestID), 256)}
 	for i, p := range r.Calls {
 		reply.Calls = append(reply.Calls, Call{
-			ID: fmt.Sprintf("s%dc%d", step, i+1), ModelCallID: clip(Clean(p.ModelCallID), 256), Tool: clip(Clean(p.Tool), 128),
+			ID: fmt.Sprintf("s%dc%d", step, i+1), ModelCallID: text.Clip(text.Clean(p.ModelCallID), 256), Tool: text.Clip(text.Clean(p.Tool), 128),
 			Arguments: canonical(p.Arguments),
 		})
 	}

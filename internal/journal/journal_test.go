@@ -42,12 +42,14 @@ func (s *store) Create(_ context.Context, ref journal.RunRef, t journal.Turn) (j
 	return s.put(name, t), nil
 }
 
-func (s *store) Update(_ context.Context, ref journal.RunRef, t journal.Turn) (journal.Turn, error) {
+func (s *store) Append(_ context.Context, ref journal.RunRef, t journal.Turn, results []journal.Result) (journal.Turn, error) {
 	name := journal.TurnName(ref.UID, t.Step)
-	if s.turns[name].Version != t.Version {
+	stored := s.turns[name]
+	if stored.Version != t.Version {
 		return journal.Turn{}, journal.ErrConflict
 	}
-	return s.put(name, t), nil
+	stored.Results = slices.Concat(stored.Results, results)
+	return s.put(name, stored), nil
 }
 
 func (s *store) put(name string, t journal.Turn) journal.Turn {
@@ -262,21 +264,6 @@ func TestMessages_oldResultsGiveWayToStubsNewOnesDoNot(t *testing.T) {
 	}
 	if !slices.Equal(whole, []string{"s4c1", "s5c1"}) {
 		t.Errorf("whole: %v, want the newest that fit", whole)
-	}
-}
-
-func TestClean_takesOutWhatHidesOrReorders(t *testing.T) {
-	for in, want := range map[string]string{
-		"a\tb\nc":                        "a\tb\nc",
-		"a\x1b[31mb\x00":                 "a[31mb",
-		"pay \u202e001\u202c to":         "pay 001 to",
-		"a\u200bb\ufeff":                 "ab",
-		"\xff":                           "\ufffd",
-		"\u0645\u06cc\u200c\u062e\u0648": "\u0645\u06cc\u200c\u062e\u0648",
-	} {
-		if got := journal.Clean(in); got != want {
-			t.Errorf("Clean(%q) = %q, want %q", in, got, want)
-		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-dev/interlock/internal/arguments"
 	"github.com/interlock-dev/interlock/internal/run"
+	"github.com/interlock-dev/interlock/internal/text"
 )
 
 // maxShown bounds the tool results in one request, in bytes. Older results give way to stubs first.
@@ -74,7 +75,7 @@ func toolName(name string) string {
 	if name == "" {
 		return "_"
 	}
-	return clip(name, 64)
+	return text.Clip(name, 64)
 }
 
 func askAgain(r Reply) string {

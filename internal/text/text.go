@@ -1,7 +1,9 @@
 // Copyright The Interlock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package journal
+// Package text makes words that came from outside (models, tools, users) fit to be stored and shown: without characters that hide
+// or reorder, and within a bound. It knows nothing of what the words mean.
+package text
 
 import (
 	"strings"
@@ -23,8 +25,8 @@ func Clean(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// clip cuts s to at most n bytes, between two characters.
-func clip(s string, n int) string {
+// Clip cuts s to at most n bytes, between two characters.
+func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
