@@ -65,13 +65,13 @@ type ModelBindingSpec struct {
 }
 
 // OpenAIModel is an endpoint that speaks OpenAI's Chat Completions.
-// +kubebuilder:validation:XValidation:rule="!has(self.baseURL) || self.baseURL.startsWith('https://') || (has(self.plaintext) && self.plaintext == 'Allowed') || url(self.baseURL).getHostname() in ['localhost', '127.0.0.1', '::1']",message="baseURL must begin with https://; to send prompts and the API key in the clear, set plaintext: Allowed"
+// +kubebuilder:validation:XValidation:rule="!has(self.baseURL) || !isURL(self.baseURL) || !self.baseURL.startsWith('http://') || (has(self.plaintext) && self.plaintext == 'Allowed') || url(self.baseURL).getHostname() in ['localhost', '127.0.0.1', '::1']",message="baseURL must begin with https://; to send prompts and the API key in the clear, set plaintext: Allowed"
 type OpenAIModel struct {
 	// baseURL is the API's root, the part before /chat/completions. Left out, it is https://api.openai.com/v1.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="isURL(self) && self.matches('^https?://[^/?#@]+') && !self.contains('?') && !self.contains('#')",message="baseURL must be an http or https address with a host, and without credentials, query and fragment"
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && self.matches('^https?://[^/?#@]+(/|$)') && !self.contains('?') && !self.contains('#')",message="baseURL must be an http or https address with a host, and without credentials, query and fragment"
 	BaseURL string `json:"baseURL,omitempty"`
 
 	// model is the model's name at the provider.

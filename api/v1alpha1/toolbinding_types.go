@@ -87,13 +87,13 @@ type ToolBackend struct {
 }
 
 // HTTPBackend is a tool on a server of the HTTP tool protocol.
-// +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') || (has(self.plaintext) && self.plaintext == 'Allowed') || url(self.url).getHostname() in ['localhost', '127.0.0.1', '::1']",message="url must begin with https://; to send calls in the clear, set plaintext: Allowed"
+// +kubebuilder:validation:XValidation:rule="!isURL(self.url) || !self.url.startsWith('http://') || (has(self.plaintext) && self.plaintext == 'Allowed') || url(self.url).getHostname() in ['localhost', '127.0.0.1', '::1']",message="url must begin with https://; to send calls in the clear, set plaintext: Allowed"
 type HTTPBackend struct {
 	// url is the server's base address, without the /v1/tools part, such as https://catalog.tools.svc:8443.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="isURL(self) && self.matches('^https?://[^/?#@]+')  && !self.contains('?') && !self.contains('#')",message="url must be an http or https address with a host, and without credentials, query and fragment"
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && self.matches('^https?://[^/?#@]+(/|$)') && !self.contains('?') && !self.contains('#')",message="url must be an http or https address with a host, and without credentials, query and fragment"
 	URL string `json:"url,omitempty"`
 
 	// tool is the tool's name on that server.
@@ -115,13 +115,13 @@ type HTTPBackend struct {
 }
 
 // MCPBackend is a tool on an MCP server.
-// +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') || (has(self.plaintext) && self.plaintext == 'Allowed') || url(self.url).getHostname() in ['localhost', '127.0.0.1', '::1']",message="url must begin with https://; to send calls in the clear, set plaintext: Allowed"
+// +kubebuilder:validation:XValidation:rule="!isURL(self.url) || !self.url.startsWith('http://') || (has(self.plaintext) && self.plaintext == 'Allowed') || url(self.url).getHostname() in ['localhost', '127.0.0.1', '::1']",message="url must begin with https://; to send calls in the clear, set plaintext: Allowed"
 type MCPBackend struct {
 	// url is the server's MCP endpoint, such as https://catalog.tools.svc:8443/mcp.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="isURL(self) && self.matches('^https?://[^/?#@]+') && !self.contains('#')",message="url must be an http or https address with a host, and without credentials and fragment"
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && self.matches('^https?://[^/?#@]+([/?]|$)') && !self.contains('#')",message="url must be an http or https address with a host, and without credentials and fragment"
 	URL string `json:"url,omitempty"`
 
 	// tool is the tool's name on that server.

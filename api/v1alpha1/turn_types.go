@@ -152,6 +152,7 @@ type TurnResult struct {
 
 	// state is Succeeded, Failed or Rejected.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="self in ['Rejected', 'Succeeded', 'Failed']",message="a result is that of a call that is done: Rejected, Succeeded or Failed"
 	State CallState `json:"state,omitempty"`
 
 	// time is when the operator had the result.
