@@ -1,0 +1,170 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package httptool is the adapter for servers of the HTTP tool protocol (toolservers/openapi.yaml): a call is one POST whose
+// body is the arguments and whose Idempotency-Key is the operation ID; an error is a problem detail (RFC 9457).
+//
+// It never retries, and what a server says in any other form than the protocol's is never repeated.
+package httptool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/interlock-dev/interlock/internal/run"
+	"github.com/interlock-dev/interlock/internal/tool"
+)
+
+type server struct {
+	base      *url.URL
+	client    *http.Client
+	transport *http.Transport
+}
+
+var _ tool.Factory = New
+
+// New makes a server of its base address.
+func New(c tool.Config) (tool.Server, error) {
+	base, err := url.Parse(c.URL)
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, errors.New("the URL must be an http or https address")
+	}
+	transport, err := tool.Transport(c)
+	if err != nil {
+		return nil, err
+	}
+	return &server{base, &http.Client{Transport: transport, CheckRedirect: tool.NoRedirect}, transport}, nil
+}
+
+// Close implements tool.Server.
+func (s *server) Close() { s.transport.CloseIdleConnections() }
+
+// Execute implements tool.Server.
+func (s *server) Execute(ctx context.Context, call run.ToolCall) (run.ToolResult, error) {
+	if ctx.Err() != nil {
+		return run.ToolResult{}, &tool.Error{
+			Code: tool.CodeTimeout, Message: "The call's time ran out before it was sent.", Outcome: tool.NotSent, Retryable: true, Err: ctx.Err(),
+		}
+	}
+	request, err := s.request(ctx, call)
+	if err != nil {
+		return run.ToolResult{}, &tool.Error{Code: tool.CodeUnknownTool, Message: "The tool's name can't be sent.", Outcome: tool.NotSent, Err: err}
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return run.ToolResult{}, tool.TransportError(ctx, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, tool.MaxBodyBytes+1))
+	switch {
+	case err != nil:
+		return run.ToolResult{}, tool.TransportError(ctx, err)
+	case len(body) > tool.MaxBodyBytes:
+		return run.ToolResult{}, malformed(fmt.Sprintf("The answer is longer than %d bytes.", tool.MaxBodyBytes))
+	case response.StatusCode != http.StatusOK:
+		return run.ToolResult{}, problemOf(response, body)
+	}
+	return resultOf(call, body)
+}
+
+func (s *server) request(ctx context.Context, call run.ToolCall) (*http.Request, error) {
+	address := s.base.JoinPath("v1", "tools", url.PathEscape(call.Tool)+":invoke").String()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(call.Arguments))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, application/problem+json")
+	request.Header.Set("Idempotency-Key", call.OperationID)
+	if deadline, ok := ctx.Deadline(); ok {
+		request.Header.Set("Interlock-Deadline", deadline.UTC().Format(time.RFC3339Nano))
+	}
+	return request, nil
+}
+
+// answer is the body of a 200.
+type answer struct {
+	OperationID   string          `json:"operationId"`
+	ObservedAt    time.Time       `json:"observedAt"`
+	SourceVersion string          `json:"sourceVersion"`
+	Data          json.RawMessage `json:"data"`
+	Sources       []run.Source    `json:"sources"`
+}
+
+func resultOf(call run.ToolCall, body []byte) (run.ToolResult, error) {
+	var a answer
+	if err := json.Unmarshal(body, &a); err != nil || len(a.Data) == 0 {
+		return run.ToolResult{}, malformed("The answer is not what the protocol promises.")
+	}
+	if a.OperationID != call.OperationID {
+		return run.ToolResult{}, malformed("The answer is for another operation.")
+	}
+	result, err := tool.Bound(a.Data, call.MaxResultBytes)
+	if err != nil {
+		return run.ToolResult{}, malformed("The answer is not what the protocol promises.")
+	}
+	result.ObservedAt, result.SourceVersion, result.Sources = a.ObservedAt, tool.CleanVersion(a.SourceVersion), tool.CleanSources(a.Sources)
+	return result, nil
+}
+
+// malformed is an answer that came, so the server may have acted, but says nothing of use.
+func malformed(message string) *tool.Error {
+	return &tool.Error{Code: tool.CodeMalformedResult, Message: message, Outcome: tool.InDoubt}
+}
+
+// problem is the body of an error (RFC 9457) with our two extensions.
+type problem struct {
+	Detail    string `json:"detail"`
+	Code      string `json:"code"`
+	Retryable *bool  `json:"retryable"`
+}
+
+func problemOf(response *http.Response, body []byte) *tool.Error {
+	status := response.StatusCode
+	e := &tool.Error{
+		Code: codeOf(status), Message: fmt.Sprintf("The tool server answered with status %d.", status), Outcome: tool.Refused,
+		Retryable: passing(status), RetryAfter: tool.RetryAfter(response.Header),
+	}
+	// A gateway may have answered while the server went on.
+	if status >= http.StatusInternalServerError {
+		e.Outcome = tool.InDoubt
+	}
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	var p problem
+	if !strings.EqualFold(kind, "application/problem+json") || json.Unmarshal(body, &p) != nil {
+		return e
+	}
+	e.Code = tool.CleanCode(p.Code, e.Code)
+	if detail := tool.CleanMessage(p.Detail); detail != "" {
+		e.Message = detail
+	}
+	if p.Retryable != nil {
+		e.Retryable = *p.Retryable
+	}
+	return e
+}
+
+func codeOf(status int) string {
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return tool.CodeUnauthorized
+	case status == http.StatusNotFound:
+		return tool.CodeUnknownTool
+	case passing(status):
+		return tool.CodeUnavailable
+	}
+	return tool.CodeToolError
+}
+
+func passing(status int) bool {
+	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+}
