@@ -1,0 +1,221 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/interlock-dev/interlock/api/v1alpha1"
+	"github.com/interlock-dev/interlock/internal/journal"
+	"github.com/interlock-dev/interlock/internal/run"
+	"github.com/interlock-dev/interlock/internal/text"
+)
+
+// observe turns what is new about the run into events, in the order in which they count: what has finished, then what
+// people want, then what time has brought, then what a dead process left behind.
+func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
+	if v := p.run.Status.StateVersion; v > run.StateVersion {
+		r.eventUnsupported(p.run, v)
+		return errDone
+	}
+	p.before = stateOf(p.run)
+	switch {
+	case !p.run.DeletionTimestamp.IsZero():
+		r.Effects.Stop(p.key)
+		return errDone
+	case p.before.Finished():
+		return r.expire(ctx, p)
+	case p.before.Phase == "":
+		p.events = append(p.events, run.Created{UID: p.ref.UID, At: p.now, Limits: limitsOf(p.run.Spec)})
+	}
+
+	p.outcomes = r.Effects.Finished(p.key)
+	for _, id := range slices.Sorted(maps.Keys(p.outcomes)) {
+		e, err := r.eventOf(ctx, p, p.outcomes[id])
+		if err != nil {
+			return err
+		}
+		p.events = append(p.events, e)
+	}
+	if c := p.run.Spec.Cancel; c != nil {
+		p.events = append(p.events, run.CancelRequested{At: p.now, Reason: text.Clean(c.Reason)})
+	}
+	if wake := p.before.NextWake(); !wake.IsZero() && !p.now.Before(wake) {
+		p.events = append(p.events, run.TimePassed{At: p.now})
+	}
+	if p.before.Phase == "" || p.before.Phase == run.Pending {
+		missing, err := r.missing(ctx, p.run)
+		if err != nil {
+			return err
+		}
+		p.events = append(p.events, run.Prepared{Missing: missing})
+	}
+	orphans, err := r.orphans(ctx, p)
+	if err != nil {
+		return err
+	}
+	p.events = append(p.events, orphans...)
+
+	if len(p.events) == 0 || p.before.MayGather(p.events) {
+		p.wake = wakeAt(p.before, p.run.Spec)
+		return errDone
+	}
+	return nil
+}
+
+// expire deletes a finished run whose time to live is over.
+func (r *AgentRunReconciler) expire(ctx context.Context, p *pass) error {
+	r.forget(p.key)
+	p.wake = wakeAt(p.before, p.run.Spec)
+	if p.wake.IsZero() || p.now.Before(p.wake) {
+		return errDone
+	}
+	p.wake = time.Time{}
+	if err := r.Client.Delete(ctx, p.run, client.Preconditions{UID: &p.run.UID}); err != nil {
+		return fmt.Errorf("deleting the finished run: %w", err)
+	}
+	ctrl.LoggerFrom(ctx).Info("deleted a finished run, as its ttlSecondsAfterFinished asks")
+	return errDone
+}
+
+// missing names what the run needs and is not ready, in words; empty if nothing is missing.
+func (r *AgentRunReconciler) missing(ctx context.Context, agentRun *v1alpha1.AgentRun) (string, error) {
+	var m v1alpha1.ModelBinding
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: agentRun.Namespace, Name: agentRun.Spec.Model.Name}, &m)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("ModelBinding %s does not exist", agentRun.Spec.Model.Name), nil
+	case err != nil:
+		return "", fmt.Errorf("reading the ModelBinding: %w", err)
+	}
+	if why := notReady(m.Status.Conditions, m.Generation); why != "" {
+		return fmt.Sprintf("ModelBinding %s is not ready: %s", m.Name, why), nil
+	}
+	for _, t := range agentRun.Spec.Tools {
+		_, why, err := r.toolBinding(ctx, agentRun.Namespace, t.Name)
+		if err != nil {
+			return "", err
+		}
+		if why != "" {
+			return fmt.Sprintf("ToolBinding %s %s", t.Name, why), nil
+		}
+	}
+	return "", nil
+}
+
+// toolBinding reads a ToolBinding, and says why it can't be used; empty if it can.
+func (r *AgentRunReconciler) toolBinding(ctx context.Context, namespace, name string) (*v1alpha1.ToolBinding, string, error) {
+	var b v1alpha1.ToolBinding
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &b)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, "does not exist", nil
+	case err != nil:
+		return nil, "", fmt.Errorf("reading ToolBinding %s: %w", name, err)
+	}
+	if why := notReady(b.Status.Conditions, b.Generation); why != "" {
+		return nil, "is not ready: " + why, nil
+	}
+	return &b, "", nil
+}
+
+// notReady gives the reason why a binding is not Ready for its newest generation; empty if it is.
+func notReady(conditions []metav1.Condition, generation int64) string {
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil || ready.ObservedGeneration != generation:
+		return "it has not been looked at yet"
+	case ready.Status != metav1.ConditionTrue:
+		return ready.Reason
+	}
+	return ""
+}
+
+// orphans gives the events for what is in flight according to the state, with nobody in this process who performs it. What
+// the journal holds already is taken from there: an answer is not asked, or paid, for twice.
+func (r *AgentRunReconciler) orphans(ctx context.Context, p *pass) ([]run.Event, error) {
+	var found []run.Event
+	if m := p.before.Model; m != nil && m.NotBefore.IsZero() && !r.Effects.Knows(p.key, modelJobID(p.before.Step, m.Attempt)) {
+		e, err := r.adoptReply(ctx, p, *m)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, e)
+	}
+	var turn *journal.Turn
+	for _, c := range p.before.Calls {
+		if c.State != run.CallExecuting || r.Effects.Knows(p.key, toolJobID(c.ID, c.Attempt)) {
+			continue
+		}
+		if turn == nil {
+			t, ok, err := r.Journal.Find(ctx, p.ref, p.before.Step)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				t = journal.Turn{}
+			}
+			turn = &t
+		}
+		found = append(found, adoptResult(p, c, *turn))
+	}
+	return found, nil
+}
+
+func (r *AgentRunReconciler) adoptReply(ctx context.Context, p *pass, m run.ModelCall) (run.Event, error) {
+	turn, ok, err := r.Journal.Find(ctx, p.ref, p.before.Step)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return run.EffectLost{Attempt: m.Attempt, At: p.now}, nil
+	}
+	e := run.ModelReplied{
+		Step: p.before.Step, Attempt: m.Attempt, At: p.now, Finish: turn.Reply.Finish, Empty: turn.Reply.Text == "", Usage: turn.Reply.Usage,
+	}
+	stored := make([]string, len(turn.Reply.Calls))
+	for i, c := range turn.Reply.Calls {
+		stored[i] = c.Arguments
+	}
+	e.Calls, err = r.proposals(ctx, p.run, turn.Reply, stored)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range turn.Reply.Calls {
+		if result, ok := turn.Result(c.ID); ok {
+			e.Calls[i].Recorded.Code, e.Calls[i].Recorded.Message = result.Code, result.Message
+		}
+	}
+	if len(turn.Reply.Calls) == 0 {
+		history, err := r.Journal.History(ctx, p.ref, p.before.Step-1)
+		if err != nil && !errors.Is(err, journal.ErrMissing) {
+			return nil, err
+		}
+		e.Answer = answerOf(turn.Reply.Text, history)
+	}
+	return e, nil
+}
+
+// adoptResult gives what the journal holds of a call; if it holds nothing, the call is lost.
+func adoptResult(p *pass, c run.Call, turn journal.Turn) run.Event {
+	result, ok := turn.Result(c.ID)
+	switch {
+	case ok && result.State == run.CallSucceeded:
+		return run.ToolSucceeded{CallID: c.ID, Attempt: c.Attempt, At: p.now}
+	case ok:
+		return run.ToolFailed{CallID: c.ID, Attempt: c.Attempt, Failure: run.Failure{At: p.now, Code: result.Code, Message: result.Message}}
+	}
+	return run.EffectLost{CallID: c.ID, Attempt: c.Attempt, At: p.now}
+}

@@ -1,0 +1,135 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/interlock-dev/interlock/api/v1alpha1"
+	"github.com/interlock-dev/interlock/internal/text"
+)
+
+// +kubebuilder:rbac:groups=interlock.dev,resources=modelbindings,verbs=get;list;watch
+// +kubebuilder:rbac:groups=interlock.dev,resources=modelbindings/status,verbs=update
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get
+
+// ModelBindingReconciler says whether runs may use a ModelBinding.
+type ModelBindingReconciler struct {
+	Client   client.Client
+	Recorder events.EventRecorder
+	Models   *Models
+}
+
+var _ reconcile.ObjectReconciler[*v1alpha1.ModelBinding] = (*ModelBindingReconciler)(nil)
+
+// missingPause is how long a binding waits before it looks again for a Secret or ConfigMap that is missing. The operator may
+// not list or watch those, so nothing else would tell it.
+const missingPause = 15 * time.Second
+
+// Reconcile opens the binding, which shows whether it can work, and records the verdict if it is news.
+func (r *ModelBindingReconciler) Reconcile(ctx context.Context, b *v1alpha1.ModelBinding) (ctrl.Result, error) {
+	_, err := r.Models.Open(ctx, b)
+	v := verdict{reason: v1alpha1.ReasonAvailable, message: "Runs may use this model.", ready: true}
+	again := ctrl.Result{}
+	switch {
+	case err == nil:
+	case errors.Is(err, errSecretMissing):
+		v, again.RequeueAfter = verdict{reason: v1alpha1.ReasonSecretMissing, message: err.Error()}, missingPause
+	case errors.Is(err, errScriptMissing):
+		v, again.RequeueAfter = verdict{reason: v1alpha1.ReasonScriptMissing, message: err.Error()}, missingPause
+	case errors.Is(err, errScript):
+		v = verdict{reason: v1alpha1.ReasonInvalidScript, message: err.Error()}
+		if b.Spec.Scripted.ConfigMap != nil {
+			again.RequeueAfter = missingPause
+		}
+	case errors.Is(err, errModel):
+		v = verdict{reason: v1alpha1.ReasonInvalidModel, message: err.Error()}
+	default:
+		return ctrl.Result{}, fmt.Errorf("opening the model: %w", err)
+	}
+	status := v1alpha1.ModelBindingStatus{
+		Conditions:         v.conditions(b.Status.Conditions, b.Generation),
+		ObservedGeneration: b.Generation,
+	}
+	if equality.Semantic.DeepEqual(b.Status, status) {
+		return again, nil
+	}
+	updated := b.DeepCopy()
+	updated.Status = status
+	if err := r.Client.Status().Update(ctx, updated); err != nil {
+		return ctrl.Result{}, fmt.Errorf("recording whether the binding is ready: %w", err)
+	}
+	v.report(r.Recorder, updated)
+	return again, nil
+}
+
+// SetupWithManager registers the reconciler.
+func (r *ModelBindingReconciler) SetupWithManager(m ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(m).
+		For(&v1alpha1.ModelBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}, dropped(func(o client.Object) { r.Models.Drop(o.GetUID()) }))).
+		Complete(reconcile.AsReconciler(m.GetClient(), r))
+}
+
+// dropped calls drop for an object that is gone; there is nothing else to do about it.
+func dropped(drop func(client.Object)) predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		drop(e.Object)
+		return false
+	}}
+}
+
+// A verdict says whether a binding may be used.
+type verdict struct {
+	reason, message string
+	ready           bool
+	// passing: it is not ready yet, and may become so by itself.
+	passing bool
+}
+
+// conditions gives the conditions of a binding: Ready, and Stalled or Reconciling while it is not.
+func (v verdict) conditions(old []metav1.Condition, generation int64) []metav1.Condition {
+	conditions := append([]metav1.Condition(nil), old...)
+	set := func(kind string, isTrue bool) {
+		c := metav1.Condition{
+			Type: kind, Status: metav1.ConditionFalse, Reason: v.reason, Message: text.Clip(v.message, maxCondition), ObservedGeneration: generation,
+		}
+		if isTrue {
+			c.Status = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(&conditions, c)
+	}
+	set(v1alpha1.ConditionReady, v.ready)
+	for kind, holds := range map[string]bool{v1alpha1.ConditionReconciling: !v.ready && v.passing, v1alpha1.ConditionStalled: !v.ready && !v.passing} {
+		if holds {
+			set(kind, true)
+		} else {
+			meta.RemoveStatusCondition(&conditions, kind)
+		}
+	}
+	return conditions
+}
+
+func (v verdict) report(recorder events.EventRecorder, o client.Object) {
+	kind := corev1.EventTypeNormal
+	if !v.ready {
+		kind = corev1.EventTypeWarning
+	}
+	recorder.Eventf(o, nil, kind, v.reason, "Reconcile", "%s", text.Clip(v.message, maxEvent))
+}

@@ -1,0 +1,189 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/interlock-dev/interlock/api/v1alpha1"
+	"github.com/interlock-dev/interlock/internal/effect"
+	"github.com/interlock-dev/interlock/internal/text"
+	"github.com/interlock-dev/interlock/internal/tool"
+)
+
+// +kubebuilder:rbac:groups=interlock.dev,resources=toolbindings,verbs=get;list;watch
+// +kubebuilder:rbac:groups=interlock.dev,resources=toolbindings/status,verbs=update
+
+// ToolBindingReconciler says whether runs may use a ToolBinding. It asks the MCP server of a binding what the tool looks
+// like, beside the reconcile, and holds the answer against what was accepted.
+type ToolBindingReconciler struct {
+	Client   client.Client
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+	Tools    *Tools
+	// Discoveries is where MCP servers are asked; Wake is what it wakes bindings with.
+	Discoveries *Discoveries
+	Wake        *Waker[client.ObjectKey]
+}
+
+// Discoveries performs the discoveries of bindings.
+type Discoveries = effect.Executor[client.ObjectKey, discovery]
+
+// NewDiscoveries makes an Executor for discoveries, with at most limit under way at once.
+func NewDiscoveries(limit int, wake *Waker[client.ObjectKey]) *Discoveries {
+	return effect.New[client.ObjectKey, discovery](limit, wake.Wake)
+}
+
+// A discovery is what an MCP server said of a tool.
+type discovery struct {
+	definition tool.Definition
+	err        error
+}
+
+const (
+	// discoveryTimeout is how long a server may take to describe its tool.
+	discoveryTimeout = 30 * time.Second
+	// discoveryPause is how long a binding waits after a server that could not be asked.
+	discoveryPause = 15 * time.Second
+)
+
+var _ reconcile.ObjectReconciler[*v1alpha1.ToolBinding] = (*ToolBindingReconciler)(nil)
+
+// Reconcile records whether the binding can be used, if that is news.
+func (r *ToolBindingReconciler) Reconcile(ctx context.Context, b *v1alpha1.ToolBinding) (ctrl.Result, error) {
+	v, definition, again := r.judge(ctx, b)
+	if v.reason == "" {
+		return again, nil
+	}
+	status := v1alpha1.ToolBindingStatus{
+		Conditions:         v.conditions(b.Status.Conditions, b.Generation),
+		ObservedGeneration: b.Generation,
+		Definition:         definition,
+	}
+	if !equality.Semantic.DeepEqual(b.Status, status) {
+		updated := b.DeepCopy()
+		updated.Status = status
+		if err := r.Client.Status().Update(ctx, updated); err != nil {
+			return ctrl.Result{}, fmt.Errorf("recording whether the binding is ready: %w", err)
+		}
+		v.report(r.Recorder, updated)
+	}
+	return again, nil
+}
+
+// judge gives the verdict on a binding, and the definition that it rests on. An empty verdict: it is not known yet.
+func (r *ToolBindingReconciler) judge(ctx context.Context, b *v1alpha1.ToolBinding) (verdict, *v1alpha1.ToolDefinition, ctrl.Result) {
+	server, err := r.Tools.Connect(b)
+	if err != nil {
+		return verdict{reason: v1alpha1.ReasonInvalidBackend, message: err.Error()}, b.Status.Definition, ctrl.Result{}
+	}
+	definition := b.Status.Definition
+	if b.Spec.Backend.MCP == nil {
+		definition = nil
+	} else {
+		discoverer, ok := server.(tool.Discoverer)
+		if !ok {
+			return verdict{reason: v1alpha1.ReasonInvalidBackend, message: "the backend can't describe its tools"}, definition, ctrl.Result{}
+		}
+		found, known := r.discovered(ctx, b, discoverer)
+		switch {
+		case !known:
+			return verdict{}, definition, ctrl.Result{}
+		case found.err != nil && notReady(b.Status.Conditions, b.Generation) == "":
+			// What was accepted stays in service: a server that is down refuses calls by itself.
+			return verdict{}, definition, ctrl.Result{RequeueAfter: discoveryPause}
+		case found.err != nil:
+			return discoveryFailed(found.err), definition, ctrl.Result{RequeueAfter: discoveryPause}
+		}
+		if v := drift(b, found.definition.Digest); v.reason != "" {
+			return v, definition, ctrl.Result{}
+		}
+		definition = definitionOf(found.definition)
+	}
+	looked := b.DeepCopy()
+	looked.Status.Definition = definition
+	if _, err := r.Tools.Open(looked); err != nil {
+		return verdict{reason: v1alpha1.ReasonInvalidSchema, message: err.Error()}, definition, ctrl.Result{}
+	}
+	return verdict{reason: v1alpha1.ReasonAvailable, message: "Runs may use this tool.", ready: true}, definition, ctrl.Result{}
+}
+
+// discovered gives what the server says of the tool; false while it has not answered. A binding is woken when it has.
+func (r *ToolBindingReconciler) discovered(ctx context.Context, b *v1alpha1.ToolBinding, server tool.Discoverer) (discovery, bool) {
+	key := client.ObjectKeyFromObject(b)
+	id := fmt.Sprintf("%s/%d", b.UID, b.Generation)
+	if found, ok := r.Discoveries.Finished(key)[id]; ok {
+		r.Discoveries.Acknowledge(key, id)
+		return found, true
+	}
+	name := serverToolName(b)
+	r.Discoveries.Start(ctx, effect.Job[client.ObjectKey, discovery]{
+		Owner: key, ID: id, Deadline: r.Clock.Now().Add(2 * discoveryTimeout), Timeout: discoveryTimeout,
+		Do: func(ctx context.Context) discovery {
+			d, err := server.Discover(ctx, name)
+			return discovery{d, err}
+		},
+	})
+	return discovery{}, false
+}
+
+func discoveryFailed(err error) verdict {
+	message := "The MCP server could not be asked for its tools."
+	var e *tool.Error
+	if errors.As(err, &e) {
+		message = fmt.Sprintf("The MCP server could not be asked for the tool: %s: %s", e.Code, e.Message)
+	}
+	return verdict{reason: v1alpha1.ReasonDiscoveryFailed, message: message, passing: true}
+}
+
+// drift compares the digest of what the server describes with the one that was accepted: by a person in the spec or, if
+// there is none, the first that was seen.
+func drift(b *v1alpha1.ToolBinding, digest string) verdict {
+	accepted := b.Spec.Backend.MCP.DefinitionDigest
+	if accepted == "" && b.Status.Definition != nil {
+		accepted = b.Status.Definition.Digest
+	}
+	if accepted == "" || accepted == digest {
+		return verdict{}
+	}
+	return verdict{reason: v1alpha1.ReasonSchemaDrift, message: fmt.Sprintf(
+		"The MCP server describes the tool otherwise than when it was accepted (%s). If the new definition is right, set spec.backend.mcp.definitionDigest to %s.",
+		accepted, digest)}
+}
+
+func definitionOf(d tool.Definition) *v1alpha1.ToolDefinition {
+	const maxDescription = 4096
+	out := &v1alpha1.ToolDefinition{Digest: d.Digest, Description: text.Clip(d.Description, maxDescription)}
+	if len(d.InputSchema) > 0 {
+		out.InputSchema = &runtime.RawExtension{Raw: d.InputSchema}
+	}
+	return out
+}
+
+// SetupWithManager registers the reconciler.
+func (r *ToolBindingReconciler) SetupWithManager(m ctrl.Manager) error {
+	if err := m.Add(closeAtEnd(func() { r.Discoveries.Close(); r.Tools.Close() })); err != nil {
+		return fmt.Errorf("adding the end of discoveries: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(m).
+		For(&v1alpha1.ToolBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}, dropped(func(o client.Object) {
+			r.Discoveries.Stop(client.ObjectKeyFromObject(o))
+			r.Tools.Drop(o.GetUID())
+		}))).
+		WatchesRawSource(r.Wake.source(func(k client.ObjectKey) reconcile.Request { return reconcile.Request{NamespacedName: k} })).
+		Complete(reconcile.AsReconciler(m.GetClient(), r))
+}
