@@ -1,0 +1,36 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Kubectl runs kubectl and returns what it prints; the error holds what it complains of. It may do anything, but for a
+// --kubeconfig or --as among the arguments.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	var out, complaint strings.Builder
+	cmd := exec.CommandContext(ctx, filepath.Join(c.assets, "kubectl"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.AdminKubeconfig(), "KUBECACHEDIR="+filepath.Join(c.dir, "cache"))
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(complaint.String()))
+	}
+	return out.String(), nil
+}
+
+// Apply applies a file, a folder of manifests or a folder with a kustomization.
+func (c *Cluster) Apply(ctx context.Context, path string) error {
+	kind := "--filename="
+	if _, err := os.Stat(filepath.Join(path, "kustomization.yaml")); err == nil {
+		kind = "--kustomize="
+	}
+	_, err := c.Kubectl(ctx, "apply", "--server-side", kind+path)
+	return err
+}
