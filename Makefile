@@ -39,7 +39,7 @@ generate: docs bin/controller-gen ## Make what is generated from the API types: 
 
 docs: bin/crd-ref-docs ## Make docs/reference from the API types
 	@mkdir -p docs/reference
-	bin/crd-ref-docs --source-path=api/v1alpha1 --config=hack/crd-ref-docs.yaml --renderer=markdown --output-path=docs/reference/api.md
+	bin/crd-ref-docs --log-level=ERROR --source-path=api/v1alpha1 --config=hack/crd-ref-docs.yaml --renderer=markdown --output-path=docs/reference/api.md
 
 catalog-data: ## Make the data of toolservers/catalog from a pinned npm package
 	hack/catalog-data/generate.sh
@@ -55,9 +55,9 @@ clean: ## Remove what was built, the control plane too
 test: verify lint test-unit test-api test-e2e ## Everything that must pass, the fast things first
 
 verify: bin/golangci-lint bin/controller-gen bin/crd-ref-docs ## Check that nothing needs `make generate`, `make fmt` or `go mod tidy`
-	@rm -rf bin/verify && mkdir -p bin/verify && tar -cf - $(GENERATED) | tar -xf - -C bin/verify
+	@rm -rf bin/.verify && mkdir -p bin/.verify && tar -cf - $(GENERATED) | tar -xf - -C bin/.verify
 	@$(MAKE) --no-print-directory generate
-	@for path in $(GENERATED); do diff -ru bin/verify/$$path $$path || stale=yes; done; \
+	@for path in $(GENERATED); do diff -ru bin/.verify/$$path $$path || stale=yes; done; \
 		if [ "$$stale" ]; then echo 'Generated files were stale: run `make generate` and commit what it changes.'; exit 1; fi
 	@bin/golangci-lint fmt --diff || { echo 'Some files are not formatted: run `make fmt`.'; exit 1; }
 	@go mod tidy -diff || { echo 'go.mod is not tidy: run `go mod tidy`.'; exit 1; }

@@ -14,7 +14,8 @@ const (
 	ReasonThinking = "Thinking"
 	// ReasonActing: tool calls are under way.
 	ReasonActing = "Acting"
-	// ReasonUnsupportedState: the status was written by a newer Interlock; this one leaves the run alone.
+	// ReasonUnsupportedState is the reason of an event: the status was written by a newer Interlock, so this one leaves the run
+	// and its conditions alone.
 	ReasonUnsupportedState = "UnsupportedState"
 )
 
@@ -228,8 +229,8 @@ type Cancellation struct {
 // long the run; what was said is in its Turns.
 type AgentRunStatus struct {
 	// conditions are Ready (True once the run ended with its answer; False with the phase or the termination reason before and
-	// otherwise), Reconciling (True while under way) and Stalled (True when the run ended without its answer, or waits for a
-	// binding that only a person can mend).
+	// otherwise), Reconciling (True while under way, waiting for its bindings included) and Stalled (True when the run ended
+	// without its answer).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -359,7 +360,7 @@ type CallStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	ArgumentsDigest string `json:"argumentsDigest,omitempty"`
 
-	// bindingUID and bindingGeneration say which version of the ToolBinding the call was checked against.
+	// bindingUID is the UID of the ToolBinding that the call was checked against.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64

@@ -245,7 +245,7 @@ type TurnSource struct {
 // +kubebuilder:resource:categories={interlock}
 // +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.runName`
 // +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.spec.step`
-// +kubebuilder:printcolumn:name="Calls",type=string,JSONPath=`.spec.reply.calls[*].tool`
+// +kubebuilder:printcolumn:name="First Call",type=string,JSONPath=`.spec.reply.calls[0].tool`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Turn struct {
 	metav1.TypeMeta `json:",inline"`

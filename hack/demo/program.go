@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -38,7 +37,7 @@ func (p *program) start(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	p.cmd = exec.Command(p.args[0], p.args[1:]...) //nolint:gosec,noctx // our own programs, stopped by stop
+	p.cmd = exec.Command(p.args[0], p.args[1:]...) //nolint:noctx // stopped by stop, which asks first
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
@@ -69,7 +68,11 @@ func (p *program) waitUntilReady(ctx context.Context, log string) error {
 				return err
 			}
 			response, err := http.DefaultClient.Do(request)
-			if err == nil && errors.Join(response.Body.Close()) == nil && response.StatusCode == http.StatusOK {
+			if err != nil {
+				continue
+			}
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
 				return nil
 			}
 		}

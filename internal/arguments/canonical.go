@@ -59,7 +59,7 @@ func Canonical(raw string) ([]byte, error) {
 // UTF-8 and lone surrogates by itself.
 func scan(raw string) error {
 	d := jsontext.NewDecoder(strings.NewReader(raw))
-	if kind := d.PeekKind(); kind != '{' {
+	if kind := d.PeekKind(); kind != jsontext.KindBeginObject {
 		return fmt.Errorf("they are %s", kindName(kind))
 	}
 	for {
@@ -70,7 +70,7 @@ func scan(raw string) error {
 		if d.StackDepth() > MaxDepth {
 			return fmt.Errorf("they are nested deeper than %d", MaxDepth)
 		}
-		if token.Kind() == '0' {
+		if token.Kind() == jsontext.KindNumber {
 			if err := checkNumber(token.String()); err != nil {
 				return fmt.Errorf("at %s: %w", pointer(d), err)
 			}
@@ -86,17 +86,12 @@ func scan(raw string) error {
 }
 
 func kindName(k jsontext.Kind) string {
-	switch k {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "a boolean"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case '[':
-		return "an array"
+	names := map[jsontext.Kind]string{
+		jsontext.KindNull: "null", jsontext.KindTrue: "a boolean", jsontext.KindFalse: "a boolean",
+		jsontext.KindString: "a string", jsontext.KindNumber: "a number", jsontext.KindBeginArray: "an array",
+	}
+	if name, ok := names[k]; ok {
+		return name
 	}
 	return "not JSON"
 }
@@ -104,8 +99,7 @@ func kindName(k jsontext.Kind) string {
 func syntaxError(err error, offset int64) error {
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		var syntax *jsontext.SyntacticError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 			return fmt.Errorf("the key at %s stands twice", quote(string(syntax.JSONPointer)))
 		}
 		return errors.New("a key stands twice")

@@ -70,9 +70,9 @@ func (r *AgentRunReconciler) examine(ctx context.Context, agentRun *v1alpha1.Age
 	if !p.Facts.Known {
 		return nil
 	}
-	canonical, err := arguments.Canonical(raw)
-	if err != nil {
-		p.Facts.Malformed = err.Error()
+	canonical, malformed := arguments.Canonical(raw)
+	if malformed != nil {
+		p.Facts.Malformed = malformed.Error()
 	} else {
 		p.ArgumentsDigest = arguments.Digest(canonical)
 		p.OperationID = arguments.OperationID(string(agentRun.UID), c.ID, canonical)
@@ -86,14 +86,13 @@ func (r *AgentRunReconciler) examine(ctx context.Context, agentRun *v1alpha1.Age
 		return nil
 	}
 	p.Binding = run.Binding{UID: string(b.UID), Generation: b.Generation}
-	t, err := r.Tools.Open(b)
-	if err != nil {
+	t, unusable := r.Tools.Open(b)
+	switch {
+	case unusable != nil:
 		p.Facts.Unavailable = "its ToolBinding can't be used"
-		return nil
-	}
-	if canonical != nil {
-		if err := t.Schema.Check(canonical); err != nil {
-			p.Facts.Invalid = err.Error()
+	case canonical != nil:
+		if invalid := t.Schema.Check(canonical); invalid != nil {
+			p.Facts.Invalid = invalid.Error()
 		}
 	}
 	return nil

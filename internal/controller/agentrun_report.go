@@ -26,10 +26,9 @@ func conditionsOf(s run.State, agentRun *v1alpha1.AgentRun) []metav1.Condition {
 			Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: agentRun.Generation,
 		})
 	}
-	switch {
-	case s.Phase == run.Succeeded:
+	if s.Phase == run.Succeeded {
 		set(v1alpha1.ConditionReady, metav1.ConditionTrue)
-	default:
+	} else {
 		set(v1alpha1.ConditionReady, metav1.ConditionFalse)
 	}
 	// kstatus: the two that are abnormal are absent when they are not true.

@@ -83,7 +83,7 @@ func (ms *Models) Open(ctx context.Context, b *v1alpha1.ModelBinding) (model.Mod
 func digestOf(c model.Config) [sha256.Size]byte {
 	h := sha256.New()
 	for _, part := range []string{c.BaseURL, c.Model, string(c.APIKey), string(c.Script)} {
-		fmt.Fprintf(h, "%d:%s", len(part), part)
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }

@@ -143,8 +143,7 @@ func (r *ToolBindingReconciler) discovered(ctx context.Context, b *v1alpha1.Tool
 
 func discoveryFailed(err error) verdict {
 	message := "The MCP server could not be asked for its tools."
-	var e *tool.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*tool.Error](err); ok {
 		message = fmt.Sprintf("The MCP server could not be asked for the tool: %s: %s", e.Code, e.Message)
 	}
 	return verdict{reason: v1alpha1.ReasonDiscoveryFailed, message: message, passing: true}

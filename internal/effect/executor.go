@@ -10,6 +10,7 @@ package effect
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -133,9 +134,7 @@ func (x *Executor[K, O]) Finished(owner K) map[string]O {
 		return nil
 	}
 	out := make(map[string]O, len(o.finished))
-	for id, outcome := range o.finished {
-		out[id] = outcome
-	}
+	maps.Copy(out, o.finished)
 	return out
 }
 

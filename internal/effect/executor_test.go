@@ -150,7 +150,7 @@ func TestExecutor_bulkheadsBoundWhatIsUnderWay(t *testing.T) {
 			t.Fatal("a bulkhead is not its key's")
 		}
 		var underWay, most atomic.Int32
-		do := func(ctx context.Context) string {
+		do := func(context.Context) string {
 			most.Store(max(most.Load(), underWay.Add(1)))
 			<-time.After(time.Second)
 			underWay.Add(-1)

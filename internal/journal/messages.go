@@ -5,6 +5,7 @@ package journal
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -89,8 +90,8 @@ func askAgain(r Reply) string {
 // maxShown. Whole turns give way, oldest first.
 func stubbedBefore(turns []Turn) int {
 	room := maxShown
-	for i := len(turns) - 1; i >= 0; i-- {
-		for _, r := range turns[i].Results {
+	for i, turn := range slices.Backward(turns) {
+		for _, r := range turn.Results {
 			room -= len(r.Answer.Data)
 		}
 		if room < 0 {

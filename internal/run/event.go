@@ -19,19 +19,19 @@ type Event interface {
 	String() string
 }
 
-// Created: the run was seen for the first time.
+// Created says that the run was seen for the first time.
 type Created struct {
 	UID    string
 	At     time.Time
 	Limits Limits
 }
 
-// Prepared: the run's bindings were looked at. Missing names what it waits for; empty means that it can begin.
+// Prepared says that the run's bindings were looked at. Missing names what it waits for; empty means that it can begin.
 type Prepared struct {
 	Missing string
 }
 
-// ModelReplied: the model answered attempt Attempt at step Step.
+// ModelReplied says that the model answered attempt Attempt at step Step.
 type ModelReplied struct {
 	Step, Attempt int
 	At            time.Time
@@ -55,20 +55,20 @@ type ProposedCall struct {
 	Recorded policy.Verdict
 }
 
-// ModelFailed: attempt Attempt at step Step failed.
+// ModelFailed says that attempt Attempt at step Step failed.
 type ModelFailed struct {
 	Step, Attempt int
 	Failure       Failure
 }
 
-// ToolSucceeded: attempt Attempt at call CallID was answered. The answer is with the shell.
+// ToolSucceeded says that attempt Attempt at call CallID was answered. The answer is with the shell.
 type ToolSucceeded struct {
 	CallID  string
 	Attempt int
 	At      time.Time
 }
 
-// ToolFailed: attempt Attempt at call CallID failed.
+// ToolFailed says that attempt Attempt at call CallID failed.
 type ToolFailed struct {
 	CallID  string
 	Attempt int
@@ -87,21 +87,21 @@ type Failure struct {
 	Backoff     time.Duration
 }
 
-// EffectLost: the state says that CallID (or, if it is empty, the model call) is in flight at attempt Attempt, and nobody
-// is performing it: the process that did has died.
+// EffectLost says that nobody performs what the state has in flight at attempt Attempt: call CallID or, if that is empty,
+// the model call. The process that did has died.
 type EffectLost struct {
 	CallID  string
 	Attempt int
 	At      time.Time
 }
 
-// CancelRequested: somebody wants the run to end.
+// CancelRequested says that somebody wants the run to end.
 type CancelRequested struct {
 	At     time.Time
 	Reason string
 }
 
-// TimePassed: it is At now. The deadline, or the end of a pause, may have come.
+// TimePassed says that it is At now. The deadline, or the end of a pause, may have come.
 type TimePassed struct {
 	At time.Time
 }

@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/interlock-dev/interlock/internal/policy"
 	"github.com/interlock-dev/interlock/internal/run"

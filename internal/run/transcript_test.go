@@ -31,6 +31,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 //	time                   (the clock, which each command moves on by a second or by=)
 func TestDecide_transcripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		t.Helper()
 		s, now := run.State{}, start
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			t.Helper()

@@ -137,7 +137,7 @@ func (s State) retryAt(key string, attempt int, f Failure) (time.Time, bool) {
 		pause = min(f.Backoff<<shift, maxBackoff)
 	}
 	hash := fnv.New32a()
-	fmt.Fprintf(hash, "%s#%d", key, attempt)
+	_, _ = fmt.Fprintf(hash, "%s#%d", key, attempt)
 	pause = pause*4/5 + pause*2/5*time.Duration(hash.Sum32()%1000)/1000
 	at := f.At.Add(max(pause, f.RetryAfter))
 	return at, at.Before(s.Deadline)

@@ -52,14 +52,14 @@ func (p *program) log() string {
 
 func (p *program) start() {
 	GinkgoHelper()
-	p.cmd = exec.Command(p.args[0], p.args[1:]...) //nolint:gosec // the suite's own programs
+	p.cmd = exec.Command(p.args[0], p.args[1:]...) //nolint:noctx // it ends by kill, which is what is tested
 	p.cmd.Env, p.cmd.Dir = append(p.cmd.Environ(), p.env...), p.dir
 	out := io.MultiWriter(GinkgoWriter, &p.out)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	Expect(p.cmd.Start()).To(Succeed(), p.name)
 	Eventually(func() error {
-		response, err := http.Get(p.ready) //nolint:gosec,noctx // a loopback address, asked until it answers
+		response, err := http.Get(p.ready) //nolint:noctx // a loopback address, asked until it answers
 		if err != nil {
 			return err
 		}

@@ -41,7 +41,11 @@ func expectBinding(ctx context.Context, o client.Object, reason, message string)
 		ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
 		g.Expect(ready).NotTo(BeNil())
 		g.Expect(*ready).To(And(HaveField("Reason", reason), HaveField("Message", ContainSubstring(message)), HaveField("ObservedGeneration", o.GetGeneration())))
-		g.Expect(ready.Status == metav1.ConditionTrue).To(Equal(reason == v1alpha1.ReasonAvailable))
+		status := metav1.ConditionFalse
+		if reason == v1alpha1.ReasonAvailable {
+			status = metav1.ConditionTrue
+		}
+		g.Expect(ready.Status).To(Equal(status))
 	}, patience).Should(Succeed())
 }
 

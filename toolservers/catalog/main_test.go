@@ -159,7 +159,7 @@ func TestRun_saysWhyItDoesNotStart(t *testing.T) {
 func TestMain_endsWellOnASignal(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(signal.String(), func(t *testing.T) {
-			command := exec.CommandContext(t.Context(), os.Args[0], "--listen", "127.0.0.1:0") //nolint:gosec // it is us
+			command := exec.CommandContext(t.Context(), os.Args[0], "--listen", "127.0.0.1:0")
 			command.Env = append(os.Environ(), asCatalog+"=1")
 			log, err := command.StderrPipe()
 			if err != nil {
@@ -180,7 +180,7 @@ func TestMain_endsWellOnASignal(t *testing.T) {
 }
 
 func TestMain_failsWithAReason(t *testing.T) {
-	command := exec.CommandContext(t.Context(), os.Args[0], "--listen", ":0") //nolint:gosec // it is us
+	command := exec.CommandContext(t.Context(), os.Args[0], "--listen", ":0")
 	command.Env = append(os.Environ(), asCatalog+"=1")
 	var output bytes.Buffer
 	command.Stderr = &output

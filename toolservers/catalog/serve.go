@@ -74,6 +74,8 @@ func stop(ctx context.Context, server *http.Server, served <-chan error) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("waiting for calls to end: %w", err), server.Close())
 	}
-	<-served
+	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
 	return err
 }

@@ -69,8 +69,7 @@ func isTimeout(err error) bool {
 
 // cause keeps only errors of the connection: others of net/http quote what the server sent.
 func cause(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op
 	}
 	var request *url.Error

@@ -40,8 +40,8 @@ func (e *expectation) check(req run.ModelRequest) error {
 
 // sinceLastReply is what is new to the model: the messages after its own last one.
 func sinceLastReply(messages []run.Message) []run.Message {
-	for i := len(messages) - 1; i >= 0; i-- {
-		if messages[i].Role == run.RoleAssistant {
+	for i, message := range slices.Backward(messages) {
+		if message.Role == run.RoleAssistant {
 			return messages[i+1:]
 		}
 	}

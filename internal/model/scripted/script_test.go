@@ -145,8 +145,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if _, err := m.Complete(t.Context(), run.ModelRequest{Step: 1, Attempt: 10_000}); err != nil {
-			var failed *model.Error
-			if !errors.As(err, &failed) {
+			if _, ok := errors.AsType[*model.Error](err); !ok {
 				t.Errorf("Complete() = %v (%T), want nil or an *Error", err, err)
 			}
 		}

@@ -35,7 +35,7 @@ func yamlToJSON(doc []byte) ([]byte, error) {
 }
 
 func writeNode(out *bytes.Buffer, n *yaml.Node) error {
-	if n.Anchor != "" || n.Kind == yaml.AliasNode {
+	if n.Anchor != "" {
 		return fmt.Errorf("line %d: anchors and aliases are not read", n.Line)
 	}
 	switch n.Kind {
@@ -47,6 +47,8 @@ func writeNode(out *bytes.Buffer, n *yaml.Node) error {
 		return writeSequence(out, n)
 	case yaml.ScalarNode:
 		return writeScalar(out, n)
+	case yaml.AliasNode:
+		return fmt.Errorf("line %d: anchors and aliases are not read", n.Line)
 	}
 	return fmt.Errorf("line %d: not a value", n.Line)
 }

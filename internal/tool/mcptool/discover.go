@@ -54,8 +54,7 @@ func (s *server) Discover(ctx context.Context, name string) (tool.Definition, er
 }
 
 func (s *server) discoveryFailure(ctx context.Context, session *mcp.ClientSession, seen *exchange, err error) *tool.Error {
-	var answered *jsonrpc.Error
-	if errors.As(err, &answered) {
+	if answered, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return protocolError(answered)
 	}
 	return s.failure(ctx, session, seen, err)

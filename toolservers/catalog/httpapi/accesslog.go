@@ -37,7 +37,8 @@ func (h *Handler) logged(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := h.now()
 		n := &notes{}
-		r = r.WithContext(context.WithValue(r.Context(), notesKey{}, n))
+		ctx := context.WithValue(r.Context(), notesKey{}, n)
+		r = r.WithContext(ctx)
 		rec := &recorder{ResponseWriter: w, status: http.StatusOK}
 		mux.ServeHTTP(rec, r)
 
@@ -57,7 +58,7 @@ func (h *Handler) logged(mux *http.ServeMux) http.Handler {
 				attrs = append(attrs, slog.String(a[0], a[1]))
 			}
 		}
-		h.log.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
+		h.log.LogAttrs(ctx, slog.LevelInfo, "request", attrs...)
 	})
 }
 

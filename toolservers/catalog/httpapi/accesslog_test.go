@@ -54,8 +54,8 @@ func TestLog_tellsHowACallFailed(t *testing.T) {
 func TestHealth_isAskedQuietly(t *testing.T) {
 	well := openCounter(t, echo, nil)
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if response, body := well.send(t, http.MethodGet, path, "", nil); response.StatusCode != http.StatusOK || string(body) != "ok\n" {
-			t.Errorf("%s: %s %q", path, response.Status, body)
+		if got := well.send(t, http.MethodGet, path, "", nil); got.status != http.StatusOK || string(got.body) != "ok\n" {
+			t.Errorf("%s: %d %q", path, got.status, got.body)
 		}
 	}
 	if log := well.log.String(); log != "" {
@@ -63,11 +63,11 @@ func TestHealth_isAskedQuietly(t *testing.T) {
 	}
 
 	ill := openCounter(t, echo, errors.New("secret"))
-	if response, body := ill.send(t, http.MethodGet, "/readyz", "", nil); response.StatusCode != http.StatusServiceUnavailable || string(body) != "not ready\n" {
-		t.Errorf("/readyz: %s %q", response.Status, body)
+	if got := ill.send(t, http.MethodGet, "/readyz", "", nil); got.status != http.StatusServiceUnavailable || string(got.body) != "not ready\n" {
+		t.Errorf("/readyz: %d %q", got.status, got.body)
 	}
-	if response, _ := ill.send(t, http.MethodGet, "/healthz", "", nil); response.StatusCode != http.StatusOK {
-		t.Errorf("/healthz: %s", response.Status)
+	if got := ill.send(t, http.MethodGet, "/healthz", "", nil); got.status != http.StatusOK {
+		t.Errorf("/healthz: %d", got.status)
 	}
 	if log := ill.log.String(); !strings.Contains(log, `"route":"/readyz"`) {
 		t.Errorf("log: %s", log)

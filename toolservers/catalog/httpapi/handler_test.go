@@ -56,9 +56,16 @@ func echo(_ context.Context, arguments json.RawMessage) (tool.Answer, error) {
 	return tool.Answer{Data: arguments, Sources: []tool.Source{{ID: "s", Title: "S", URL: "https://example.com/s"}}}, nil
 }
 
-// send gives the response and its body. It fails the test if they break the protocol, or if the protocol does not know the
-// request's path and method and the response is not the one for that.
-func (c *counter) send(t *testing.T, method, path, body string, header http.Header) (*http.Response, []byte) {
+// A reply is what came back.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// send gives the reply. It fails the test if they break the protocol, or if the protocol does not know the
+// request's path and method and the response is not one for that.
+func (c *counter) send(t *testing.T, method, path, body string, header http.Header) reply {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
 	if err != nil {
@@ -80,7 +87,7 @@ func (c *counter) send(t *testing.T, method, path, body string, header http.Head
 		if s := response.StatusCode; s != http.StatusNotFound && s != http.StatusMethodNotAllowed {
 			t.Errorf("%s %s is not described, and gets %d", method, path, s)
 		}
-		return response, raw
+		return reply{response.StatusCode, response.Header, raw}
 	}
 	err = openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, Route: route, PathParams: parameters},
@@ -92,7 +99,7 @@ func (c *counter) send(t *testing.T, method, path, body string, header http.Head
 	if err != nil {
 		t.Errorf("%s %s breaks the protocol: %v", method, path, err)
 	}
-	return response, raw
+	return reply{response.StatusCode, response.Header, raw}
 }
 
 // lockedBuffer is a log that a test may read while the server writes.

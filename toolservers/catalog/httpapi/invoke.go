@@ -55,32 +55,24 @@ func (h *Handler) invoke(w http.ResponseWriter, r *http.Request) {
 	}
 	note(r).tool = name
 
-	key, err := readKey(r)
+	c, err := readCall(w, r)
+	note(r).operationID = c.key
 	if err != nil {
 		writeError(w, r, err)
 		return
 	}
-	note(r).operationID = key
-
-	result, err := h.call(w, r, name)
+	ctx := r.Context()
+	if !c.deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, c.deadline)
+		defer cancel()
+	}
+	result, err := h.runner.Call(ctx, name, c.arguments)
 	if err != nil {
 		writeError(w, r, err)
 		return
 	}
-	h.write(w, r, invocation{key, result.ObservedAt, result.SourceVersion, result.Data, result.Sources})
-}
-
-func (h *Handler) call(w http.ResponseWriter, r *http.Request, name string) (*tool.Result, *tool.Error) {
-	ctx, cancel, err := withDeadline(r)
-	if err != nil {
-		return nil, err
-	}
-	defer cancel()
-	arguments, err := readArguments(w, r)
-	if err != nil {
-		return nil, err
-	}
-	return h.runner.Call(ctx, name, arguments)
+	h.write(w, r, invocation{c.key, result.ObservedAt, result.SourceVersion, result.Data, result.Sources})
 }
 
 // write encodes before it sends, so that an answer is whole or an error.
@@ -98,30 +90,46 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, body invocation)
 	_, _ = w.Write(b.Bytes())
 }
 
-func readKey(r *http.Request) (string, *tool.Error) {
-	keys := r.Header.Values(headerKey)
-	if len(keys) == 0 || keys[0] == "" {
-		return "", tool.Errorf(codeMissingIdempotencyKey, "the header Idempotency-Key has to name the operation")
-	}
-	if len(keys) > 1 || !operationID.MatchString(keys[0]) {
-		return "", tool.Errorf(tool.MalformedRequest, "the header Idempotency-Key is not 1 to 128 visible ASCII characters")
-	}
-	return keys[0], nil
+// call is what a request asks for.
+type call struct {
+	key string
+	// deadline is when the caller stops waiting; zero if it did not say.
+	deadline  time.Time
+	arguments json.RawMessage
 }
 
-// withDeadline gives a context that ends when the caller no longer waits.
-func withDeadline(r *http.Request) (context.Context, context.CancelFunc, *tool.Error) {
-	values := r.Header.Values(headerDeadline)
+// readCall gives as much as could be read before an error.
+func readCall(w http.ResponseWriter, r *http.Request) (c call, err *tool.Error) {
+	if c.key, err = readKey(r.Header.Values(headerKey)); err != nil {
+		return c, err
+	}
+	if c.deadline, err = readDeadline(r.Header.Values(headerDeadline)); err != nil {
+		return c, err
+	}
+	c.arguments, err = readArguments(w, r)
+	return c, err
+}
+
+func readKey(values []string) (string, *tool.Error) {
+	if len(values) == 0 || values[0] == "" {
+		return "", tool.Errorf(codeMissingIdempotencyKey, "the header Idempotency-Key has to name the operation")
+	}
+	if len(values) > 1 || !operationID.MatchString(values[0]) {
+		return "", tool.Errorf(tool.MalformedRequest, "the header Idempotency-Key is not 1 to 128 visible ASCII characters")
+	}
+	return values[0], nil
+}
+
+func readDeadline(values []string) (time.Time, *tool.Error) {
 	if len(values) == 0 {
-		return r.Context(), func() {}, nil
+		return time.Time{}, nil
 	}
 	deadline, err := time.Parse(time.RFC3339, values[0])
 	if err != nil || len(values) > 1 || !strings.HasSuffix(values[0], "Z") {
-		return nil, nil, tool.Errorf(tool.MalformedRequest,
+		return time.Time{}, tool.Errorf(tool.MalformedRequest,
 			"the header Interlock-Deadline is not an RFC 3339 instant in UTC, such as 2026-01-02T15:04:05Z")
 	}
-	ctx, cancel := context.WithDeadline(r.Context(), deadline)
-	return ctx, cancel, nil
+	return deadline, nil
 }
 
 func readArguments(w http.ResponseWriter, r *http.Request) (json.RawMessage, *tool.Error) {

@@ -43,12 +43,12 @@ func TestInvoke_answers(t *testing.T) {
 		"with a charset":     headers("Content-Type", "application/json; charset=utf-8"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			response, body := c.send(t, http.MethodPost, echoPath, `{"word":"<a&b>"}`, header)
-			if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "application/json" {
-				t.Fatalf("%s %s: %s", response.Status, response.Header, body)
+			r := c.send(t, http.MethodPost, echoPath, `{"word":"<a&b>"}`, header)
+			if r.status != http.StatusOK || r.header.Get("Content-Type") != "application/json" {
+				t.Fatalf("%d %v: %s", r.status, r.header, r.body)
 			}
 			var got invocation
-			if err := json.Unmarshal(body, &got); err != nil {
+			if err := json.Unmarshal(r.body, &got); err != nil {
 				t.Fatal(err)
 			}
 			if age := time.Since(got.ObservedAt); age < 0 || age > time.Minute {
@@ -102,25 +102,25 @@ func TestInvoke_refuses(t *testing.T) {
 	c := openCounter(t, echo, nil)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			response, body := c.send(t, tt.method, tt.path, tt.body, tt.header)
-			checkProblem(t, response, body, tt.want, tt.code)
+			got := c.send(t, tt.method, tt.path, tt.body, tt.header)
+			checkProblem(t, got, tt.want, tt.code)
 		})
 	}
 }
 
-// checkProblem fails the test unless the response is a problem with that status and code.
-func checkProblem(t *testing.T, response *http.Response, body []byte, status int, code tool.Code) {
+// checkProblem fails the test unless the reply is a problem with that status and code.
+func checkProblem(t *testing.T, r reply, status int, code tool.Code) {
 	t.Helper()
 	var got problem
-	if err := json.Unmarshal(body, &got); err != nil {
-		t.Fatalf("%s: %s", response.Status, body)
+	if err := json.Unmarshal(r.body, &got); err != nil {
+		t.Fatalf("%d: %s", r.status, r.body)
 	}
 	want := problem{"urn:interlock:problem:" + string(code), got.Title, status, got.Detail, code, code.Retryable()}
 	if diff := cmp.Diff(want, got); diff != "" || got.Title == "" || got.Detail == "" {
-		t.Errorf("(-want +got):\n%s%s", diff, body)
+		t.Errorf("(-want +got):\n%s%s", diff, r.body)
 	}
-	if response.StatusCode != status || response.Header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%s %v", response.Status, response.Header)
+	if r.status != status || r.header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%d %v", r.status, r.header)
 	}
 }
 
@@ -128,8 +128,8 @@ func TestInvoke_takesABodyOfJustTheLimit(t *testing.T) {
 	c := openCounter(t, echo, nil)
 	frame := `{"word":""}`
 	body := `{"word":"` + strings.Repeat("a", tool.MaxArgumentBytes-len(frame)) + `"}`
-	if response, answer := c.send(t, http.MethodPost, echoPath, body, headers()); response.StatusCode != http.StatusOK {
-		t.Errorf("%s: %.200s", response.Status, answer)
+	if got := c.send(t, http.MethodPost, echoPath, body, headers()); got.status != http.StatusOK {
+		t.Errorf("%d: %.200s", got.status, got.body)
 	}
 }
 
@@ -137,8 +137,8 @@ func TestInvoke_refusesTwoKeys(t *testing.T) {
 	c := openCounter(t, echo, nil)
 	h := headers()
 	h.Add("Idempotency-Key", "op-2")
-	response, body := c.send(t, http.MethodPost, echoPath, `{}`, h)
-	checkProblem(t, response, body, 400, tool.MalformedRequest)
+	got := c.send(t, http.MethodPost, echoPath, `{}`, h)
+	checkProblem(t, got, 400, tool.MalformedRequest)
 }
 
 func TestInvoke_stopsAtTheDeadline(t *testing.T) {
@@ -150,8 +150,8 @@ func TestInvoke_stopsAtTheDeadline(t *testing.T) {
 	}, nil)
 	start := time.Now()
 	deadline := start.Add(100 * time.Millisecond).UTC().Format(time.RFC3339Nano)
-	response, body := c.send(t, http.MethodPost, echoPath, `{}`, headers("Interlock-Deadline", deadline))
-	checkProblem(t, response, body, 504, tool.DeadlineExceeded)
+	got := c.send(t, http.MethodPost, echoPath, `{}`, headers("Interlock-Deadline", deadline))
+	checkProblem(t, got, 504, tool.DeadlineExceeded)
 	<-stopped
 	// The server's own bound is ten seconds.
 	if took := time.Since(start); took < 100*time.Millisecond || took > 5*time.Second {
@@ -168,10 +168,10 @@ func TestInvoke_tellsNothingOfABug(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := openCounter(t, run, nil)
-			response, body := c.send(t, http.MethodPost, echoPath, `{}`, headers())
-			checkProblem(t, response, body, 500, tool.Internal)
-			if strings.Contains(string(body), "secret") || strings.Contains(string(body), ".go") {
-				t.Errorf("the answer tells of our inside: %s", body)
+			got := c.send(t, http.MethodPost, echoPath, `{}`, headers())
+			checkProblem(t, got, 500, tool.Internal)
+			if strings.Contains(string(got.body), "secret") || strings.Contains(string(got.body), ".go") {
+				t.Errorf("the answer tells of our inside: %s", got.body)
 			}
 		})
 	}
@@ -193,9 +193,9 @@ func TestInvoke_saysWhenToComeBack(t *testing.T) {
 	for range tool.MaxRunning {
 		<-started
 	}
-	response, body := c.send(t, http.MethodPost, echoPath, `{}`, headers())
-	checkProblem(t, response, body, 503, tool.Overloaded)
-	if got := response.Header.Get("Retry-After"); got != "1" {
-		t.Errorf("Retry-After: %q", got)
+	got := c.send(t, http.MethodPost, echoPath, `{}`, headers())
+	checkProblem(t, got, 503, tool.Overloaded)
+	if after := got.header.Get("Retry-After"); after != "1" {
+		t.Errorf("Retry-After: %q", after)
 	}
 }

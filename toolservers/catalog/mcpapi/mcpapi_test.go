@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -182,8 +183,8 @@ func TestCall_ofAnotherToolIsAnError(t *testing.T) {
 	}
 }
 
-// post sends one message as clients of that protocol version do.
-func post(t *testing.T, url, version, message string) *http.Response {
+// post sends one message as clients of an older protocol version do.
+func post(t *testing.T, url, message string) (status int, header http.Header, body []byte) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(message))
 	if err != nil {
@@ -191,30 +192,34 @@ func post(t *testing.T, url, version, message string) *http.Response {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	r.Header.Set("Mcp-Protocol-Version", version)
+	r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = response.Body.Close() })
-	return response
+	defer func() { _ = response.Body.Close() }()
+	body, err = io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, response.Header, body
 }
 
 func TestServer_needsNoSession(t *testing.T) {
 	url := open(t)
-	response := post(t, url, "2025-11-25", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"word":"a"}}}`)
+	_, header, body := post(t, url, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"word":"a"}}}`)
 	var got struct {
 		Result struct {
 			StructuredContent map[string]string
 		}
 	}
-	if err := json.NewDecoder(response.Body).Decode(&got); err != nil {
+	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
 	}
 	if want := `{"word":"a"}`; got.Result.StructuredContent["heard"] != want {
 		t.Errorf("without initialize: %v", got)
 	}
-	if id := response.Header.Get("Mcp-Session-Id"); id != "" {
+	if id := header.Get("Mcp-Session-Id"); id != "" {
 		t.Errorf("session %s", id)
 	}
 }
@@ -224,10 +229,10 @@ func TestServer_boundsBodies(t *testing.T) {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"word":"` + strings.Repeat("a", n) + `"}}}`
 	}
 	url := open(t)
-	if got := post(t, url, "2025-11-25", message(tool.MaxArgumentBytes)).StatusCode; got != http.StatusOK {
+	if got, _, _ := post(t, url, message(tool.MaxArgumentBytes)); got != http.StatusOK {
 		t.Errorf("the longest arguments: %d", got)
 	}
-	if got := post(t, url, "2025-11-25", message(maxBodyBytes)).StatusCode; got != http.StatusRequestEntityTooLarge {
+	if got, _, _ := post(t, url, message(maxBodyBytes)); got != http.StatusRequestEntityTooLarge {
 		t.Errorf("a body too long: %d", got)
 	}
 }

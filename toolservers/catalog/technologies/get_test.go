@@ -107,9 +107,9 @@ func TestGet_followsAMove(t *testing.T) {
 func TestGet_helpsOutWhenNothingIsThere(t *testing.T) {
 	d := openDesk(t)
 	for id, says := range map[string]string{
-		"contianer-queries": "close to it: container-queries",
-		"flex":              "close to it: flexbox",
-		"text-wrap-style":   "was split; ask for one of: text-wrap, text-wrap-balance, text-wrap-pretty",
+		"popvoer":         "close to it: popover",
+		"flex":            "close to it: flexbox",
+		"text-wrap-style": "was split; ask for one of: text-wrap, text-wrap-balance, text-wrap-pretty",
 	} {
 		if got := d.refused(t, tool.NotFound, GetTool, map[string]any{"id": id}); !strings.Contains(got, says) {
 			t.Errorf("%s: %q, want %q", id, got, says)

@@ -4,6 +4,7 @@
 package technologies
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -77,9 +78,7 @@ func TestPages_refuseForeignTokens(t *testing.T) {
 	}
 	with := func(key, value string) map[string]any {
 		changed := map[string]any{"pageToken": got.NextPageToken}
-		for k, v := range base {
-			changed[k] = v
-		}
+		maps.Copy(changed, base)
 		changed[key] = value
 		return changed
 	}

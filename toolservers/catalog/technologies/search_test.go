@@ -30,7 +30,7 @@ func TestSearch_bestFitComesFirst(t *testing.T) {
 		"view transitions api":  "view-transitions",
 		"dark mode":             "color-scheme",
 		"css nesting":           "nesting",
-		"numeric seperators":    "numeric-separators", // by its former ID
+		"seperators":            "numeric-separators", // by its former ID
 		"async iterators":       "async-iterators",
 		"promise.withResolvers": "promise-withresolvers",
 	} {

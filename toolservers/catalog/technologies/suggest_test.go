@@ -18,7 +18,7 @@ func TestDistance_countsSlips(t *testing.T) {
 		{"grd", "grid", 1},
 		{"griid", "grid", 1},
 		{"brid", "grid", 1},
-		{"contianer-querys", "container-queries", 3},
+		{"popvoer-hnit", "popover-hint", 2},
 		{"kitten", "sitting", 3},
 	}
 	for _, tt := range tests {

@@ -114,7 +114,9 @@ func (r *Runner) call(ctx context.Context, name string, arguments json.RawMessag
 	if err != nil {
 		return nil, fmt.Errorf("encoding the answer: %w", err)
 	}
-	return &Result{data, answer.Sources, r.now().UTC(), r.sourceVersion}, nil
+	// The protocols promise a list, even an empty one.
+	sources := append([]Source{}, answer.Sources...)
+	return &Result{data, sources, r.now().UTC(), r.sourceVersion}, nil
 }
 
 // contain turns a tool's panic into an error: a bug in one call must not end the others. The value is left out, since it

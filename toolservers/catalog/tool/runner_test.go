@@ -58,6 +58,14 @@ func TestCall_tellsWhatWhereAndWhen(t *testing.T) {
 	}
 }
 
+func TestCall_alwaysListsSources(t *testing.T) {
+	r, _ := running(t, func(context.Context, json.RawMessage) (Answer, error) { return Answer{}, nil })
+	got, err := r.Call(t.Context(), "echo", json.RawMessage(`{"word":"a"}`))
+	if err != nil || got.Sources == nil {
+		t.Errorf("Call = %+v, %v", got, err)
+	}
+}
+
 func TestCall_refusesWhatDoesNotFit(t *testing.T) {
 	r, _ := running(t, echo)
 	tests := map[string]struct {
