@@ -60,6 +60,7 @@ verify: bin/golangci-lint bin/controller-gen bin/crd-ref-docs ## Check that noth
 	@for path in $(GENERATED); do diff -ru bin/.verify/$$path $$path || stale=yes; done; \
 		if [ "$$stale" ]; then echo 'Generated files were stale: run `make generate` and commit what it changes.'; exit 1; fi
 	@bin/golangci-lint fmt --diff || { echo 'Some files are not formatted: run `make fmt`.'; exit 1; }
+	@hack/catalog-data/generate.sh --check
 	@go mod tidy -diff || { echo 'go.mod is not tidy: run `go mod tidy`.'; exit 1; }
 
 lint: bin/golangci-lint ## Run the linters
