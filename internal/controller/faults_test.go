@@ -204,7 +204,9 @@ func TestReconcile_whatTheAPIServerWillNeverTakeIsDealtWithOnce(t *testing.T) {
 		}, v1alpha1.Termination{Reason: v1alpha1.TerminationModelFailed, Detail: codeUnstorable}},
 		// The run's onToolFailure is Terminate.
 		"every result": {interceptor.Funcs{
-			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error { return invalid },
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				return invalid
+			},
 		}, v1alpha1.Termination{Reason: v1alpha1.TerminationToolFailed, Detail: codeUnstorable}},
 	} {
 		t.Run(name, func(t *testing.T) {
