@@ -188,6 +188,7 @@ func TestNew_refusesWhatCanNeverWork(t *testing.T) {
 		"a URL without a host":  {model.Config{BaseURL: "https:///canary", Model: "m"}, "names no host"},
 		"a URL with a password": {model.Config{BaseURL: "https://u:canary@h", Model: "m"}, "a user or a password"},
 		"a URL with a query":    {model.Config{BaseURL: "https://h/?key=canary", Model: "m"}, "a query or a fragment"},
+		"a URL with a bare ?":   {model.Config{BaseURL: "https://h/?", Model: "m"}, "a query or a fragment"},
 		"a URL with a fragment": {model.Config{BaseURL: "https://h/#canary", Model: "m"}, "a query or a fragment"},
 		"no model":              {model.Config{BaseURL: "https://h"}, "the model's name is missing"},
 		"a key with a newline":  {model.Config{BaseURL: "https://h", Model: "m", APIKey: "canary\n"}, "holds white space"},

@@ -78,7 +78,8 @@ func TestComplete_recognisesContextLengthInManyWords(t *testing.T) {
 		"vLLM":      `{"error":{"message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.","type":"BadRequestError","param":null,"code":400}}`,
 		"old vLLM":  `{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","param":null,"code":400}`,
 		"new vLLM":  `{"error":{"message":"The decoder prompt (length 5000) is longer than the maximum model length of 4096.","type":"BadRequestError","code":400}}`,
-		"llama.cpp": `{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error"}}`,
+		"llama.cpp": `{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"invalid_request_error"}}`,
+		"a type":    `{"error":{"code":400,"message":"request (5000 tokens) is too large","type":"exceed_context_size_error"}}`,
 		"SGLang":    `{"object":"error","message":"The input (5000 tokens) is longer than the model's context length (4096 tokens).","type":"BadRequestError"}`,
 		"a gateway": `{"error":"input length exceeds context window"}`,
 		"FastAPI":   `{"detail":"prompt is too long: 210000 tokens > 200000 maximum"}`,
@@ -87,6 +88,19 @@ func TestComplete_recognisesContextLengthInManyWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := fails(t, chatserver.Answer{Status: 400, Body: body}); got.Reason != model.ReasonContextLength {
 				t.Errorf("error = %v, want ContextLength", got)
+			}
+		})
+	}
+}
+
+func TestComplete_recognisesAContentPolicyInWords(t *testing.T) {
+	for name, body := range map[string]string{
+		"Azure":  `{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","code":null}}`,
+		"OpenAI": `{"error":{"message":"Your prompt was flagged as potentially violating our usage policy.","type":"invalid_request_error"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fails(t, chatserver.Answer{Status: 400, Body: body}); got.Reason != model.ReasonRefused {
+				t.Errorf("error = %v, want Refused", got)
 			}
 		})
 	}

@@ -80,7 +80,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.left -= int64(n)
 	if b.left < 0 {
-		return n, errBodyTooLong
+		err = errBodyTooLong
 	}
 	return n, err
 }
