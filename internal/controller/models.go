@@ -82,7 +82,7 @@ func (ms *Models) Open(ctx context.Context, b *v1alpha1.ModelBinding) (model.Mod
 
 func digestOf(c model.Config) [sha256.Size]byte {
 	h := sha256.New()
-	for _, part := range []string{c.BaseURL, c.Model, string(c.APIKey), string(c.Script)} {
+	for _, part := range []string{c.BaseURL, c.Model, c.APIKey.Reveal(), string(c.Script)} {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
@@ -115,7 +115,7 @@ func (ms *Models) openAIConfig(ctx context.Context, namespace string, spec v1alp
 	if err != nil || len(key) == 0 {
 		return model.Config{}, fmt.Errorf("%w: there is no Secret %s with an entry %s", errSecretMissing, spec.APIKeySecret.Name, spec.APIKeySecret.Key)
 	}
-	config.APIKey = model.Secret(key)
+	config.APIKey = model.NewSecret(string(key))
 	return config, nil
 }
 

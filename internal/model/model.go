@@ -45,10 +45,24 @@ type Config struct {
 // A Factory makes a Model of a Config. It does no I/O; an error means that the config can never work.
 type Factory func(Config) (Model, error)
 
-// A Secret is a credential. It prints as "[redacted]", so that it cannot slip into a log line or an error.
-type Secret string
+// A Secret is a credential. However it is printed, and whatever holds it, what shows is "[redacted]" or an address: the
+// credential itself is behind a function. The zero Secret is empty.
+type Secret struct {
+	reveal func() string
+}
 
-// String hides the credential; convert to string where it is sent.
+// NewSecret makes a Secret.
+func NewSecret(credential string) Secret { return Secret{func() string { return credential }} }
+
+// Reveal gives the credential, for where it is sent.
+func (s Secret) Reveal() string {
+	if s.reveal == nil {
+		return ""
+	}
+	return s.reveal()
+}
+
+// String hides the credential.
 func (Secret) String() string { return "[redacted]" }
 
 // GoString hides the credential from %#v.

@@ -27,7 +27,7 @@ func check(cfg model.Config) error {
 		return errors.New("the base URL must not have a query or a fragment")
 	case cfg.Model == "":
 		return errors.New("the model's name is missing")
-	case strings.ContainsFunc(string(cfg.APIKey), isNotKeyRune):
+	case strings.ContainsFunc(cfg.APIKey.Reveal(), isNotKeyRune):
 		// A line break at the end is the usual mistake when a Secret is made from a file.
 		return errors.New("the API key holds white space, a line break or another character that no key has")
 	}

@@ -98,7 +98,7 @@ func TestComplete_trustsNoCertificateOfAStranger(t *testing.T) {
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.StartTLS()
 	defer srv.Close()
-	m, err := openai.New(model.Config{BaseURL: srv.URL, Model: "m1", APIKey: "k1"})
+	m, err := openai.New(model.Config{BaseURL: srv.URL, Model: "m1", APIKey: model.NewSecret("k1")})
 	if err != nil {
 		t.Fatal(err)
 	}

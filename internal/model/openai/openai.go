@@ -40,7 +40,7 @@ func New(cfg model.Config) (model.Model, error) {
 	if err := check(cfg); err != nil {
 		return nil, err
 	}
-	key := string(cfg.APIKey)
+	key := cfg.APIKey.Reveal()
 	opts := []option.RequestOption{
 		option.WithBaseURL(cfg.BaseURL),
 		option.WithHTTPClient(newHTTPClient()),

@@ -163,7 +163,7 @@ func TestNew_findsTheAPIBelowItsBaseURL(t *testing.T) {
 		"": "/chat/completions", "/": "/chat/completions", "/v1": "/v1/chat/completions", "/v1/": "/v1/chat/completions",
 		"/tenants/a%2Fb/v1": "/tenants/a/b/v1/chat/completions",
 	} {
-		m, err := openai.New(model.Config{BaseURL: root + base, Model: "m1", APIKey: "k1"})
+		m, err := openai.New(model.Config{BaseURL: root + base, Model: "m1", APIKey: model.NewSecret("k1")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,8 +191,8 @@ func TestNew_refusesWhatCanNeverWork(t *testing.T) {
 		"a URL with a bare ?":   {model.Config{BaseURL: "https://h/?", Model: "m"}, "a query or a fragment"},
 		"a URL with a fragment": {model.Config{BaseURL: "https://h/#canary", Model: "m"}, "a query or a fragment"},
 		"no model":              {model.Config{BaseURL: "https://h"}, "the model's name is missing"},
-		"a key with a newline":  {model.Config{BaseURL: "https://h", Model: "m", APIKey: "canary\n"}, "holds white space"},
-		"a key that is a page":  {model.Config{BaseURL: "https://h", Model: "m", APIKey: "canary ü"}, "holds white space"},
+		"a key with a newline":  {model.Config{BaseURL: "https://h", Model: "m", APIKey: model.NewSecret("canary\n")}, "holds white space"},
+		"a key that is a page":  {model.Config{BaseURL: "https://h", Model: "m", APIKey: model.NewSecret("canary ü")}, "holds white space"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openai.New(tc.cfg)

@@ -23,7 +23,7 @@ const canary = "sk-proj-canary0123456789"
 func withCanary(t *testing.T, s *chatserver.Server) model.Model {
 	t.Helper()
 	s.Key = canary
-	m, err := openai.New(model.Config{BaseURL: chatserver.Start(t, s), Model: "m1", APIKey: canary})
+	m, err := openai.New(model.Config{BaseURL: chatserver.Start(t, s), Model: "m1", APIKey: model.NewSecret(canary)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,13 +56,15 @@ func wantNoCanary(t *testing.T, v any) {
 }
 
 func TestKey_isInNoConfigAndNoModel(t *testing.T) {
-	cfg := model.Config{BaseURL: "https://h/v1", Model: "m1", APIKey: canary}
+	cfg := model.Config{BaseURL: "https://h/v1", Model: "m1", APIKey: model.NewSecret(canary)}
 	m, err := openai.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantNoCanary(t, cfg)
 	wantNoCanary(t, &cfg)
+	// fmt does not ask for the String of what it finds in an unexported field.
+	wantNoCanary(t, struct{ hidden model.Config }{cfg})
 	wantNoCanary(t, m)
 }
 
