@@ -21,8 +21,10 @@ type program struct {
 	// ready answers with 200 once the program does its work.
 	ready string
 
-	cmd  *exec.Cmd
-	done chan error
+	cmd *exec.Cmd
+	// ended is closed once the program has, and err says how.
+	ended chan struct{}
+	err   error
 }
 
 const startTimeout = time.Minute
@@ -43,8 +45,11 @@ func (p *program) start(ctx context.Context) error {
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("starting the %s: %w", p.name, err)
 	}
-	p.done = make(chan error, 1)
-	go func() { p.done <- p.cmd.Wait() }()
+	p.ended = make(chan struct{})
+	go func() {
+		defer close(p.ended)
+		p.err = p.cmd.Wait()
+	}()
 	return p.waitUntilReady(ctx, log.Name())
 }
 
@@ -55,10 +60,9 @@ func (p *program) waitUntilReady(ctx context.Context, log string) error {
 	defer tick.Stop()
 	for {
 		select {
-		case err := <-p.done:
-			p.done <- err
+		case <-p.ended:
 			text, _ := os.ReadFile(log)
-			return fmt.Errorf("the %s ended at once: %w\n%s", p.name, err, text)
+			return fmt.Errorf("the %s ended at once: %w\n%s", p.name, p.err, text)
 		case <-ctx.Done():
 			p.stop()
 			return fmt.Errorf("the %s is not ready: %w; see %s", p.name, ctx.Err(), log)
@@ -83,7 +87,7 @@ func (p *program) waitUntilReady(ctx context.Context, log string) error {
 func (p *program) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-p.done:
+	case <-p.ended:
 	case <-time.After(10 * time.Second):
 		_ = p.cmd.Process.Kill()
 	}
