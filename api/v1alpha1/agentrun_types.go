@@ -207,8 +207,9 @@ type RunLimits struct {
 	// +kubebuilder:validation:Maximum=16
 	Parallelism int32 `json:"parallelism,omitempty"`
 
-	// maxInvalid is how many invalid things the model may send before the run ends with ModelFailed: calls that were refused,
-	// and answers that were empty or cut off. The count never goes down. Default 10, between 0 and 100.
+	// maxInvalid is how many invalid things the model may send before the run ends with ModelFailed: calls that were refused
+	// (but not those to a tool that is out of service), and answers that were empty or cut off. The count never goes down.
+	// Default 10, between 0 and 100.
 	// +optional
 	// +default=10
 	// +kubebuilder:validation:Minimum=0

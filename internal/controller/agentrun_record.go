@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -95,7 +96,7 @@ func (r *AgentRunReconciler) unlessUnstorable(ctx context.Context, p *pass, err 
 	case errors.Is(err, journal.ErrOtherReply):
 		r.Effects.Acknowledge(p.key, slices.Collect(maps.Keys(p.outcomes))...)
 		return err
-	case !apierrors.IsInvalid(err) && !apierrors.IsRequestEntityTooLargeError(err) && !errors.Is(err, journal.ErrMissing):
+	case !refusedForGood(err) && !errors.Is(err, journal.ErrMissing):
 		return err
 	}
 	blamed := false
@@ -111,6 +112,17 @@ func (r *AgentRunReconciler) unlessUnstorable(ctx context.Context, p *pass, err 
 	}
 	ctrl.LoggerFrom(ctx).Error(err, "the journal lacks what has happened, since it can't be stored")
 	return nil
+}
+
+// refusedForGood reports whether the API server will never take what it was sent. That an object is too large it says in three
+// ways, and in two of them only in words: etcd's, and those of the limit on messages to etcd.
+func refusedForGood(err error) bool {
+	if err == nil {
+		return false
+	}
+	words := err.Error()
+	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+		strings.Contains(words, "request is too large") || strings.Contains(words, "trying to send message larger than max")
 }
 
 // codeUnstorable is the code of an answer that the API server does not take.

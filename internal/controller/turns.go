@@ -125,7 +125,7 @@ func turnUsage(u run.TokenUsage) *v1alpha1.TurnUsage {
 func resultObject(r journal.Result) v1alpha1.TurnResult {
 	out := v1alpha1.TurnResult{
 		CallID: r.CallID, State: v1alpha1.CallState(r.State), Time: metav1.NewMicroTime(r.At), Attempts: count(r.Attempts),
-		Code: text.Clip(r.Code, maxCode), Message: text.Clip(r.Message, maxResultMessage),
+		Code: text.Clip(r.Code, maxCode), Message: journal.FitMessage(r.Message),
 	}
 	if r.State != run.CallSucceeded {
 		return out
@@ -141,9 +141,6 @@ func resultObject(r journal.Result) v1alpha1.TurnResult {
 	}
 	return out
 }
-
-// maxResultMessage bounds the message of a result, in bytes.
-const maxResultMessage = 4096
 
 // turnOf reads a Turn out of its object.
 func turnOf(object *v1alpha1.Turn) journal.Turn {

@@ -193,6 +193,43 @@ func TestFit_whatIsKeptFitsWhateverItHolds(t *testing.T) {
 	}
 }
 
+// TestFit_aTurnFullOfTheLargestThingsIsStillOneObject: 64 calls, each with the most sources and the longest of everything, in
+// the characters that grow most when they are escaped.
+func TestFit_aTurnFullOfTheLargestThingsIsStillOneObject(t *testing.T) {
+	const calls, limit = 64, 1536 << 10
+	answer := run.ToolResult{Data: json.RawMessage(`"` + strings.Repeat("<", 1<<18) + `"`), SourceVersion: strings.Repeat("<", 256)}
+	for range run.MaxSources {
+		answer.Sources = append(answer.Sources, run.Source{ID: strings.Repeat("<", 256), Title: strings.Repeat("<", 256), URL: strings.Repeat("<", 1024)})
+	}
+	reply := journal.Reply{Text: strings.Repeat("x", 250<<10)}
+	if err := reply.Check(); err != nil {
+		t.Fatal(err)
+	}
+	total := journal.MaxReplyStored
+	for i := range calls {
+		fitted := journal.Fit(answer, calls)
+		result := journal.Result{Answer: fitted}
+		result.Message = ""
+		if i%2 == 0 {
+			result = journal.Result{CallResult: run.CallResult{Message: journal.FitMessage(strings.Repeat("<", 5000))}}
+		}
+		stored, err := json.Marshal(map[string]any{
+			"data": string(result.Answer.Data), "sources": result.Answer.Sources, "message": result.Message, "sourceVersion": result.Answer.SourceVersion,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += len(stored)
+	}
+	if total > limit-(64<<10) {
+		t.Errorf("a Turn of %d bytes, of which etcd takes %d", total, limit)
+	}
+	one := journal.Fit(answer, 1)
+	if len(one.Sources) != 14 || !one.Truncated {
+		t.Errorf("%d sources and truncated %t for a single call, want as many as a quarter of the room holds", len(one.Sources), one.Truncated)
+	}
+}
+
 func TestReply_whatNoTurnCanHoldIsRefused(t *testing.T) {
 	if err := (journal.Reply{Text: strings.Repeat("x", 256<<10)}).Check(); err != nil {
 		t.Errorf("plain text: %v", err)

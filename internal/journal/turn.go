@@ -24,8 +24,10 @@ import (
 const (
 	// MaxReplyStored bounds the reply of a Turn, in bytes of escaped JSON.
 	MaxReplyStored = 704 << 10
-	// MaxResultsStored bounds the data of all results of one Turn, in bytes of escaped JSON.
+	// MaxResultsStored bounds the data and sources of all results of one Turn, in bytes of escaped JSON.
 	MaxResultsStored = 512 << 10
+	// MaxMessageStored bounds the message of one result, in bytes of escaped JSON.
+	MaxMessageStored = 4 << 10
 	// MaxStepResults bounds the data that the tools of one step are asked for, in bytes.
 	MaxStepResults = 384 << 10
 )
@@ -111,11 +113,15 @@ func (r Reply) Check() error {
 	return nil
 }
 
-// Fit cuts the data of an answer so that its Turn can hold it beside the other results of a step of n calls. O(n) in the
-// answer's length.
+// Fit cuts an answer so that its Turn can hold it beside the other results of a step of n calls: first its sources, to a
+// quarter of the room that there is for each call, then its data. O(n) in the answer's length.
 func Fit(answer run.ToolResult, n int) run.ToolResult {
-	most := MaxResultsStored / max(n, 1)
-	if escapedSize(string(answer.Data)) <= most {
+	room := MaxResultsStored / max(n, 1)
+	answer.Sources = fitSources(answer.Sources, room/4)
+	for _, s := range answer.Sources {
+		room -= sourceSize(s)
+	}
+	if escapedSize(string(answer.Data)) <= room {
 		return answer
 	}
 	var text string
@@ -123,7 +129,7 @@ func Fit(answer run.ToolResult, n int) run.ToolResult {
 		text = string(answer.Data)
 	}
 	// The text is escaped once as a JSON string and again inside the Turn; the two times two quotes are escaped, too.
-	room := most - 2 - 4
+	room -= 2 + 4
 	for i, r := range text {
 		if room -= escapedTwice(r); room < 0 {
 			text = text[:i]
@@ -134,6 +140,33 @@ func Fit(answer run.ToolResult, n int) run.ToolResult {
 		answer.Data, answer.Truncated = data, true
 	}
 	return answer
+}
+
+// fitSources gives the first sources that take no more than room bytes together.
+func fitSources(sources []run.Source, room int) []run.Source {
+	for i, s := range sources {
+		if room -= sourceSize(s); room < 0 {
+			return sources[:i:i]
+		}
+	}
+	return sources
+}
+
+// sourceSize is how many bytes s takes in a Turn, its keys included.
+func sourceSize(s run.Source) int {
+	const keys = len(`{"id":,"title":,"url":},`)
+	return keys + escapedSize(s.ID) + escapedSize(s.Title) + escapedSize(s.URL)
+}
+
+// FitMessage cuts the message of a result so that its Turn can hold it, were all results messages.
+func FitMessage(message string) string {
+	room := MaxMessageStored - len(`""`)
+	for i, r := range message {
+		if room -= escaped(r); room < 0 {
+			return message[:i]
+		}
+	}
+	return message
 }
 
 // escapedSize is how many bytes s takes as a string inside a JSON document as encoding/json, and so the API server, writes it.

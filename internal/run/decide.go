@@ -168,12 +168,24 @@ func gate(e ModelReplied) []policy.Verdict {
 	return verdicts
 }
 
-// countInvalid counts the calls that the model should not have asked for. One that the journal already holds as ended with
-// its run was fine.
+// countInvalid counts the calls that the model should not have asked for. It is not to blame for a tool that is out of
+// service, nor for a call that the journal already holds as ended with its run.
 func countInvalid(verdicts []policy.Verdict) int {
 	n := 0
 	for _, v := range verdicts {
-		if !v.Allowed() && v.Code != CodeRunEnded {
+		if !v.Allowed() && v.Code != CodeRunEnded && v.Code != policy.CodeToolUnavailable {
+			n++
+		}
+	}
+	return n
+}
+
+// countAllowed counts the calls that are to be sent. One that the journal already holds as ended with its run would be sent,
+// too, if the run did not end again.
+func countAllowed(verdicts []policy.Verdict) int {
+	n := 0
+	for _, v := range verdicts {
+		if v.Allowed() || v.Code == CodeRunEnded {
 			n++
 		}
 	}
@@ -187,7 +199,7 @@ func (s State) stoppedBy(e ModelReplied, verdicts []policy.Verdict) *Termination
 		return &refusal
 	case s.Usage.Invalid > s.Limits.MaxInvalid:
 		return new(s.tooManyInvalid())
-	case s.Usage.ToolCalls+len(verdicts)-countInvalid(verdicts) > s.Limits.MaxToolCalls:
+	case s.Usage.ToolCalls+countAllowed(verdicts) > s.Limits.MaxToolCalls:
 		return new(s.toolCallsSpent(""))
 	}
 	return nil

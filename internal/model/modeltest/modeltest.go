@@ -45,7 +45,7 @@ func (b Behaviour) Script() []byte {
 		turn["fail"] = map[string]any{"times": 1000, "reason": b.Fail, "retryAfterSeconds": int64(b.RetryAfter / time.Second)}
 	}
 	if b.Hang != nil {
-		turn["delayMilliseconds"] = int64(time.Hour / time.Millisecond)
+		turn["delayMilliseconds"] = int64(10 * time.Minute / time.Millisecond)
 	}
 	script, err := json.Marshal(map[string]any{"turns": []any{turn}})
 	if err != nil {

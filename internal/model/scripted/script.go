@@ -23,7 +23,7 @@ const (
 	// MaxTurns bounds the turns.
 	MaxTurns = 200
 
-	maxDelayMilliseconds = 60 * 60 * 1000
+	maxDelayMilliseconds = 10 * 60 * 1000
 	maxFailures          = 1000
 	maxRetryAfterSeconds = 24 * 60 * 60
 	maxTokens            = 1_000_000_000

@@ -104,7 +104,7 @@ func TestParse_refusesWhatItDoesNotUnderstand(t *testing.T) {
 		"usage below zero":            {"turns: [{usage: {input: -1}}]", "turns[0].usage.input: -1 is not from 0 to"},
 		"more cached than there is":   {"turns: [{usage: {input: 1, cachedInput: 2}}]", "usage.cachedInput: 2 is not from 0 to 1"},
 		"more reasoning than output":  {"turns: [{usage: {output: 1, reasoning: 2}}]", "usage.reasoning: 2 is not from 0 to 1"},
-		"a delay below zero":          {"turns: [{delayMilliseconds: -1}]", "turns[0].delayMilliseconds: -1 is not from 0 to 3600000"},
+		"a delay below zero":          {"turns: [{delayMilliseconds: -1}]", "turns[0].delayMilliseconds: -1 is not from 0 to 600000"},
 		"an unknown reason":           {"turns: [{text: a}, {fail: {times: 1, reason: Bored}}]", `turns[1].fail.reason: "Bored" is not a reason`},
 		"a failure that never is":     {"turns: [{fail: {reason: Timeout}}]", "turns[0].fail.times: 0 is not from 1 to 1000"},
 		"advice that lasts too long":  {"turns: [{fail: {times: 1, reason: Timeout, retryAfterSeconds: 86401}}]", "turns[0].fail.retryAfterSeconds: 86401 is not"},
