@@ -71,6 +71,10 @@ func parse(args []string) options {
 	if err := flags.Parse(args); err != nil {
 		os.Exit(2)
 	}
+	if o.workers < 1 || o.maxEffects < 1 || o.journalMemory < 1 {
+		fmt.Fprintln(os.Stderr, "--workers, --max-effects and --journal-memory-mib must be at least 1")
+		os.Exit(2)
+	}
 	return o
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/interlock-dev/interlock/internal/text"
 )
 
 // Bounds on schemas and on what is said of a violation.
@@ -189,15 +191,11 @@ func collect(v *jsonschema.ValidationError, texts *[]string) {
 	}
 }
 
+// shorten makes a piece of what a model or a schema's author wrote fit to be shown.
 func shorten(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
+	s = text.Clean(s)
 	if len(s) <= maxMessage {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
+	return text.Clip(s, maxMessage) + "…"
 }

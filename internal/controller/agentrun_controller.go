@@ -118,8 +118,6 @@ func (r *AgentRunReconciler) sort(ctx context.Context, p *pass, err error) (ctrl
 		// Somebody else was faster, or the run was changed meanwhile. Nothing has happened; see what is there now.
 		ctrl.LoggerFrom(ctx).V(1).Info("the pass was overtaken", "why", err.Error())
 		return ctrl.Result{RequeueAfter: overtakenPause}, nil
-	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, err
 }

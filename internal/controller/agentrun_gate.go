@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/interlock-dev/interlock/api/v1alpha1"
 	"github.com/interlock-dev/interlock/internal/arguments"
@@ -16,24 +15,6 @@ import (
 	"github.com/interlock-dev/interlock/internal/run"
 	"github.com/interlock-dev/interlock/internal/text"
 )
-
-// An outcome is what an effect came to: a reply, an answer, or a failure.
-type outcome struct {
-	at      time.Time
-	step    int
-	callID  string
-	attempt int
-
-	// reply is a model's; raw holds the arguments of its calls as they came, and answer is what it ends the run with if it has
-	// no calls.
-	reply  *journal.Reply
-	raw    []string
-	answer run.Answer
-	// result is a tool's.
-	result *run.ToolResult
-	// failure is why there is neither.
-	failure *run.Failure
-}
 
 // eventOf gives the event that an outcome is.
 func (r *AgentRunReconciler) eventOf(ctx context.Context, p *pass, o *outcome) (run.Event, error) {

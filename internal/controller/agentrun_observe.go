@@ -83,7 +83,7 @@ func (r *AgentRunReconciler) expire(ctx context.Context, p *pass) error {
 		return errDone
 	}
 	p.wake = time.Time{}
-	if err := r.Client.Delete(ctx, p.run, client.Preconditions{UID: &p.run.UID}); err != nil {
+	if err := r.Client.Delete(ctx, p.run, client.Preconditions{UID: &p.run.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the finished run: %w", err)
 	}
 	ctrl.LoggerFrom(ctx).Info("deleted a finished run, as its ttlSecondsAfterFinished asks")
@@ -208,13 +208,14 @@ func (r *AgentRunReconciler) adoptReply(ctx context.Context, p *pass, m run.Mode
 	return e, nil
 }
 
-// adoptResult gives what the journal holds of a call; if it holds nothing, the call is lost.
+// adoptResult gives what the journal holds of a call; if it holds nothing, the call is lost. It is lost, too, if all the
+// journal holds is that the run ended with the call open: what ended the run ends it again.
 func adoptResult(p *pass, c run.Call, turn journal.Turn) run.Event {
 	result, ok := turn.Result(c.ID)
 	switch {
 	case ok && result.State == run.CallSucceeded:
 		return run.ToolSucceeded{CallID: c.ID, Attempt: c.Attempt, At: p.now}
-	case ok:
+	case ok && result.Code != run.CodeRunEnded:
 		return run.ToolFailed{CallID: c.ID, Attempt: c.Attempt, Failure: run.Failure{At: p.now, Code: result.Code, Message: result.Message}}
 	}
 	return run.EffectLost{CallID: c.ID, Attempt: c.Attempt, At: p.now}

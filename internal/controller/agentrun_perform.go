@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"runtime/debug"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,8 +19,6 @@ import (
 	"github.com/interlock-dev/interlock/internal/journal"
 	"github.com/interlock-dev/interlock/internal/model"
 	"github.com/interlock-dev/interlock/internal/run"
-	"github.com/interlock-dev/interlock/internal/text"
-	"github.com/interlock-dev/interlock/internal/tool"
 )
 
 // Codes of failures that are neither the model's nor the tool's.
@@ -28,6 +26,7 @@ const (
 	codeJournal     = "JournalUnavailable"
 	codeBindingGone = "BindingUnavailable"
 	codeToolChanged = "ToolChanged"
+	codeInternal    = "Internal"
 )
 
 func modelJobID(step, attempt int) string         { return fmt.Sprintf("s%d#%d", step, attempt) }
@@ -51,31 +50,61 @@ func (r *AgentRunReconciler) perform(ctx context.Context, p *pass) error {
 	return nil
 }
 
+// standIn are the rules of a binding that can't be read: those that a binding has by default, without a place to wait for.
+func standIn() (v1alpha1.RetryPolicy, v1alpha1.ConcurrencyLimit, int32) {
+	return v1alpha1.RetryPolicy{MaxAttempts: 3, BackoffMilliseconds: 1000}, v1alpha1.ConcurrencyLimit{Max: 1}, 1
+}
+
+// callModel puts the request in line. What is asked, and with what key, is looked up when its turn comes: what has been
+// changed or taken away by then counts.
 func (r *AgentRunReconciler) callModel(ctx context.Context, p *pass, e run.CallModel) {
 	agentRun, ref := p.run, p.ref
-	o := outcome{step: e.Step, attempt: e.Attempt}
-	var b v1alpha1.ModelBinding
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: agentRun.Spec.Model.Name}, &b); err != nil {
-		// The defaults of a binding stand in for the one that could not be read.
-		b.Spec.Retry = v1alpha1.RetryPolicy{MaxAttempts: 3, BackoffMilliseconds: 1000}
-		b.Spec.TimeoutSeconds, b.Spec.Concurrency.Max = 1, 1
-		o.fail(run.Failure{Code: codeBindingGone, Message: "The ModelBinding can't be read.", Retryable: true}, b.Spec.Retry)
+	b, err := r.modelBinding(ctx, agentRun)
+	if err != nil {
+		b = &v1alpha1.ModelBinding{}
+		b.Spec.Retry, b.Spec.Concurrency, b.Spec.TimeoutSeconds = standIn()
 	}
-	r.Effects.Start(ctx, effect.Job[RunKey, *outcome]{
+	r.start(ctx, effect.Job[RunKey, *outcome]{
 		Owner: p.key, ID: modelJobID(e.Step, e.Attempt), Deadline: p.after.Deadline,
 		Timeout: time.Duration(b.Spec.TimeoutSeconds) * time.Second,
 		Behind:  []*effect.Bulkhead{r.Models.bulkheads.Get(string(b.UID), int(b.Spec.Concurrency.Max))},
-		Do: func(ctx context.Context) *outcome {
-			if o.failure == nil {
-				r.askModel(ctx, agentRun, ref, &b, &o)
-			}
-			return o.finish(r.Clock.Now())
-		},
+	}, outcome{step: e.Step, attempt: e.Attempt}, func(ctx context.Context, o *outcome) {
+		r.askModel(ctx, agentRun, ref, o)
 	})
 }
 
+// start puts a job in line that makes an outcome. A panic, which only a fault in us or in a library can bring about, fails the
+// effect instead of the operator: the same answer would bring it down again after each restart.
+func (r *AgentRunReconciler) start(ctx context.Context, job effect.Job[RunKey, *outcome], o outcome, do func(context.Context, *outcome)) {
+	job.Do = func(ctx context.Context) (out *outcome) {
+		defer func() {
+			if fault := recover(); fault != nil {
+				ctrl.LoggerFrom(ctx).Error(fmt.Errorf("panic: %v", fault), "an effect failed by a fault of ours", "id", job.ID, "stack", string(debug.Stack()))
+				o.reply, o.result = nil, nil
+				o.failure = &run.Failure{Code: codeInternal, Message: "The operator failed to deal with what came back."}
+				out = o.finish(r.Clock.Now())
+			}
+		}()
+		do(ctx, &o)
+		return o.finish(r.Clock.Now())
+	}
+	r.Effects.Start(ctx, job)
+}
+
+func (r *AgentRunReconciler) modelBinding(ctx context.Context, agentRun *v1alpha1.AgentRun) (*v1alpha1.ModelBinding, error) {
+	var b v1alpha1.ModelBinding
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: agentRun.Namespace, Name: agentRun.Spec.Model.Name}, &b)
+	return &b, err
+}
+
 // askModel shows the model the history and makes an outcome of what it says.
-func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.AgentRun, ref journal.RunRef, b *v1alpha1.ModelBinding, o *outcome) {
+func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.AgentRun, ref journal.RunRef, o *outcome) {
+	b, err := r.modelBinding(ctx, agentRun)
+	if err != nil {
+		retry, _, _ := standIn()
+		o.fail(run.Failure{Code: codeBindingGone, Message: "The ModelBinding can't be read.", Retryable: true}, retry)
+		return
+	}
 	history, err := r.Journal.History(ctx, ref, o.step-1)
 	if err != nil {
 		o.failJournal(ctx, err)
@@ -132,37 +161,45 @@ func (r *AgentRunReconciler) definitions(ctx context.Context, agentRun *v1alpha1
 	return definitions, nil
 }
 
+// callTool puts a call in line. Whether its tool may still be called, by the rules it was checked against, is looked at when
+// its turn comes.
 func (r *AgentRunReconciler) callTool(ctx context.Context, p *pass, e run.CallTool) {
-	ref, step := p.ref, p.after.Step
-	call, _ := p.after.Call(e.CallID)
-	o := outcome{step: step, callID: e.CallID, attempt: e.Attempt}
-	b, why, err := r.toolBinding(ctx, ref.Namespace, e.Tool)
+	ref, call, calls := p.ref, callOf(p.after, e.CallID), len(p.after.Calls)
+	b, _, _ := r.toolBinding(ctx, ref.Namespace, call.Tool)
 	if b == nil {
 		b = &v1alpha1.ToolBinding{}
-		b.Spec.Retry = v1alpha1.RetryPolicy{MaxAttempts: 3, BackoffMilliseconds: 1000}
-		b.Spec.TimeoutSeconds, b.Spec.Concurrency.Max = 1, 1
-		o.fail(run.Failure{Code: codeBindingGone, Message: "The tool's binding can't be used now. " + why, Retryable: err != nil}, b.Spec.Retry)
-	} else if (run.Binding{UID: string(b.UID), Generation: b.Generation}) != call.Binding {
-		o.fail(run.Failure{Code: codeToolChanged, Message: "The tool's binding was changed after the call was checked. Make the call again."}, b.Spec.Retry)
+		b.Spec.Retry, b.Spec.Concurrency, b.Spec.TimeoutSeconds = standIn()
 	}
-	r.Effects.Start(ctx, effect.Job[RunKey, *outcome]{
+	r.start(ctx, effect.Job[RunKey, *outcome]{
 		Owner: p.key, ID: toolJobID(e.CallID, e.Attempt), Deadline: p.after.Deadline,
 		Timeout: time.Duration(b.Spec.TimeoutSeconds) * time.Second,
 		Behind: []*effect.Bulkhead{
 			r.bulkheads.Get(string(p.key.UID), int(p.run.Spec.Limits.Parallelism)),
 			r.Tools.bulkheads.Get(string(b.UID), int(b.Spec.Concurrency.Max)),
 		},
-		Do: func(ctx context.Context) *outcome {
-			if o.failure == nil {
-				r.execute(ctx, ref, b, call, len(p.after.Calls), &o)
-			}
-			return o.finish(r.Clock.Now())
-		},
+	}, outcome{step: p.after.Step, callID: e.CallID, attempt: e.Attempt}, func(ctx context.Context, o *outcome) {
+		r.execute(ctx, ref, call, calls, o)
 	})
 }
 
-// execute sends a call: exactly the bytes whose digest is in the recorded state.
-func (r *AgentRunReconciler) execute(ctx context.Context, ref journal.RunRef, b *v1alpha1.ToolBinding, call run.Call, calls int, o *outcome) {
+func callOf(s run.State, id string) run.Call {
+	c, _ := s.Call(id)
+	return c
+}
+
+// execute sends a call: exactly the bytes whose digest is in the recorded state, by the binding that they were checked
+// against.
+func (r *AgentRunReconciler) execute(ctx context.Context, ref journal.RunRef, call run.Call, calls int, o *outcome) {
+	b, why, err := r.toolBinding(ctx, ref.Namespace, call.Tool)
+	switch {
+	case b == nil:
+		retry, _, _ := standIn()
+		o.fail(run.Failure{Code: codeBindingGone, Message: "The tool's binding can't be used now. " + why, Retryable: err != nil}, retry)
+		return
+	case (run.Binding{UID: string(b.UID), Generation: b.Generation}) != call.Binding:
+		o.fail(run.Failure{Code: codeToolChanged, Message: "The tool's binding was changed after the call was checked. Make the call again."}, b.Spec.Retry)
+		return
+	}
 	turn, ok, err := r.Journal.Find(ctx, ref, o.step)
 	if err != nil || !ok {
 		o.failJournal(ctx, errors.Join(err, missingUnless(ok)))
@@ -188,60 +225,3 @@ func (r *AgentRunReconciler) execute(ctx context.Context, ref journal.RunRef, b 
 	}
 	o.result = new(journal.Fit(result, calls))
 }
-
-// finish gives the outcome its time.
-func (o *outcome) finish(now time.Time) *outcome {
-	o.at = now
-	if o.failure != nil {
-		o.failure.At = now
-	}
-	return o
-}
-
-// fail makes the outcome a failure, to be tried again by the binding's rules if it may be.
-func (o *outcome) fail(f run.Failure, retry v1alpha1.RetryPolicy) {
-	f.MaxAttempts, f.Backoff = int(retry.MaxAttempts), time.Duration(retry.BackoffMilliseconds)*time.Millisecond
-	o.failure = &f
-}
-
-// failJournal is for what the API server does not give us: neither model nor tool is to blame, so it is tried again until
-// the deadline. A Turn that is gone does not come back.
-func (o *outcome) failJournal(ctx context.Context, err error) {
-	ctrl.LoggerFrom(ctx).Error(err, "reading what an effect needs", "step", o.step)
-	o.failure = &run.Failure{
-		Code: codeJournal, Message: "The run's journal can't be read.",
-		Retryable: !errors.Is(err, journal.ErrMissing), MaxAttempts: math.MaxInt, Backoff: time.Second,
-	}
-}
-
-func missingUnless(ok bool) error {
-	if ok {
-		return nil
-	}
-	return journal.ErrMissing
-}
-
-func modelFailure(err error) run.Failure {
-	var e *model.Error
-	if !errors.As(err, &e) {
-		return run.Failure{Code: string(model.ReasonUnavailable), Message: "The model could not be asked.", Retryable: true}
-	}
-	return run.Failure{
-		Code: string(e.Reason), Message: text.Clip(text.Clean(e.Message), maxMessage), Retryable: !e.Reason.Permanent(), RetryAfter: e.RetryAfter,
-	}
-}
-
-func toolFailure(err error) run.Failure {
-	var e *tool.Error
-	if !errors.As(err, &e) {
-		return run.Failure{Code: tool.CodeUnavailable, Message: "The tool could not be called.", Retryable: true}
-	}
-	return run.Failure{
-		Code: text.Clip(e.Code, maxCode), Message: text.Clip(text.Clean(e.Message), maxMessage), Retryable: e.Retryable, RetryAfter: e.RetryAfter,
-	}
-}
-
-const (
-	maxMessage = 1024
-	maxCode    = 64
-)

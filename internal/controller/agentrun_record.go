@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +22,7 @@ import (
 
 // record makes the decision durable: what was said and done goes into the journal, then the state with its intents into the
 // status, with one write that fails if anybody has changed the run since it was read. What was decided on is then
-// acknowledged. If anything fails, nothing has happened yet, and the next pass decides anew.
+// acknowledged. If the status write fails, nothing is sent, and the next pass decides anew on what the journal holds.
 func (r *AgentRunReconciler) record(ctx context.Context, p *pass) error {
 	if err := r.keep(ctx, p); err != nil {
 		return err
@@ -30,7 +31,12 @@ func (r *AgentRunReconciler) record(ctx context.Context, p *pass) error {
 	if !equality.Semantic.DeepEqual(p.run.Status, status) {
 		updated := p.run.DeepCopy()
 		updated.Status = status
-		if err := r.Client.Status().Update(ctx, updated); err != nil {
+		err := r.Client.Status().Update(ctx, updated)
+		switch {
+		case apierrors.IsNotFound(err):
+			p.wake = time.Time{}
+			return errDone
+		case err != nil:
 			return fmt.Errorf("recording the state: %w", err)
 		}
 		p.run = updated
@@ -57,13 +63,73 @@ func (r *AgentRunReconciler) keep(ctx context.Context, p *pass) error {
 		case run.CallModel, run.CallTool, run.StopEffects:
 		}
 	}
-	switch {
-	case turn != nil:
+	if turn != nil {
 		turn.Results = results
-		return r.unlessUnstorable(ctx, p, r.Journal.Keep(ctx, p.ref, *turn))
-	case len(results) > 0:
-		return r.unlessUnstorable(ctx, p, r.Journal.Append(ctx, p.ref, step, results))
+		return r.keepTurn(ctx, p, *turn)
 	}
+	return r.keepResults(ctx, p, step, results)
+}
+
+// keepTurn stores a new Turn. From then on the journal has the reply, with what was refused of it: should the status write
+// fail, the next pass takes it from there instead of looking at the reply anew.
+func (r *AgentRunReconciler) keepTurn(ctx context.Context, p *pass, turn journal.Turn) error {
+	err := r.Journal.Keep(ctx, p.ref, turn)
+	if err == nil || errors.Is(err, journal.ErrOtherReply) {
+		r.Effects.Acknowledge(p.key, slices.Collect(maps.Keys(p.outcomes))...)
+		return err
+	}
+	if refusedForGood(err) && p.blame(func(o *outcome) bool { return o.reply != nil }) {
+		return fmt.Errorf("storing the reply of step %d: %w", turn.Step, err)
+	}
+	return r.goOnWithout(ctx, err)
+}
+
+// keepResults adds results to the Turn of a step. If the API server refuses them together, they are tried one by one, so that
+// one that can't be stored does not cost the others.
+func (r *AgentRunReconciler) keepResults(ctx context.Context, p *pass, step int, results []journal.Result) error {
+	if len(results) == 0 {
+		return nil
+	}
+	err := r.Journal.Append(ctx, p.ref, step, results)
+	if !refusedForGood(err) {
+		return r.goOnWithout(ctx, err)
+	}
+	blamed := false
+	for _, result := range results {
+		one := r.Journal.Append(ctx, p.ref, step, []journal.Result{result})
+		if one != nil && !refusedForGood(one) {
+			return one
+		}
+		if one != nil && p.blame(func(o *outcome) bool { return o.callID == result.CallID && o.result != nil }) {
+			blamed = true
+		}
+	}
+	if blamed {
+		return fmt.Errorf("storing results of step %d: %w", step, err)
+	}
+	return r.goOnWithout(ctx, err)
+}
+
+// blame turns what came back and can't be stored into a failure, to be decided on in the next pass: it is dealt with once
+// instead of being tried for ever. It reports whether there was any.
+func (p *pass) blame(at func(*outcome) bool) bool {
+	blamed := false
+	for _, o := range p.outcomes {
+		if at(o) {
+			o.reply, o.result, blamed = nil, nil, true
+			o.failure = &run.Failure{At: o.at, Code: codeUnstorable, Message: "What came back can't be stored."}
+		}
+	}
+	return blamed
+}
+
+// goOnWithout lets a run go on when the journal does not even take that something failed, or has lost its Turn: it must come
+// to its end. Any other error is given back.
+func (r *AgentRunReconciler) goOnWithout(ctx context.Context, err error) error {
+	if !refusedForGood(err) && !errors.Is(err, journal.ErrMissing) {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Error(err, "the journal lacks what has happened")
 	return nil
 }
 
@@ -86,32 +152,6 @@ func (p *pass) resultOf(result run.CallResult) journal.Result {
 		}
 	}
 	return out
-}
-
-// unlessUnstorable deals with what the API server will never take, so that it is dealt with once instead of being tried for
-// ever: what came back becomes a failure, to be decided on anew. If the journal does not even take that, or has lost the
-// Turn, the run goes on without: it must come to its end.
-func (r *AgentRunReconciler) unlessUnstorable(ctx context.Context, p *pass, err error) error {
-	switch {
-	case errors.Is(err, journal.ErrOtherReply):
-		r.Effects.Acknowledge(p.key, slices.Collect(maps.Keys(p.outcomes))...)
-		return err
-	case !refusedForGood(err) && !errors.Is(err, journal.ErrMissing):
-		return err
-	}
-	blamed := false
-	for _, o := range p.outcomes {
-		if o.reply != nil || o.result != nil {
-			blamed = true
-			o.reply, o.result = nil, nil
-			o.failure = &run.Failure{At: o.at, Code: codeUnstorable, Message: "What came back can't be stored."}
-		}
-	}
-	if blamed {
-		return err
-	}
-	ctrl.LoggerFrom(ctx).Error(err, "the journal lacks what has happened, since it can't be stored")
-	return nil
 }
 
 // refusedForGood reports whether the API server will never take what it was sent. That an object is too large it says in three

@@ -292,3 +292,160 @@ func TestReconcile_aBindingChangedAfterTheCheckIsNotCalled(t *testing.T) {
 		}
 	})
 }
+
+func TestReconcile_aCallThatTheJournalHoldsAsRefusedIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		overtaken := 0
+		b := newBench(t, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			if overtaken--; overtaken >= 0 {
+				return apierrors.NewConflict(statuses, "r", nil)
+			}
+			return c.SubResource(sub).Update(ctx, o, opts...)
+		}})
+		defer b.reconciler.Effects.Close()
+		_, _ = b.pass()
+		// The reply is refused while the tool is down, and kept so; the status write is overtaken; then the tool is up again.
+		b.setReady(false)
+		overtaken = 1
+		_, _ = b.pass()
+		b.setReady(true)
+		if r := b.toItsEnd(); r.Status.Termination.Reason != v1alpha1.TerminationFinal || b.called != nil || len(b.asked) != 2 {
+			t.Errorf("ended with %+v, asked %v, called %v", r.Status.Termination, b.asked, b.called)
+		}
+	})
+}
+
+// setReady takes the tool out of service and back.
+func (b *bench) setReady(ready bool) {
+	b.t.Helper()
+	var binding v1alpha1.ToolBinding
+	if err := b.client.Get(b.t.Context(), client.ObjectKey{Namespace: "n", Name: "search"}, &binding); err != nil {
+		b.t.Fatal(err)
+	}
+	binding.Status.Conditions[0].Status = metav1.ConditionTrue
+	if !ready {
+		binding.Status.Conditions[0].Status = metav1.ConditionFalse
+	}
+	if err := b.client.Update(b.t.Context(), &binding); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestReconcile_aRunWhoseTurnIsDeletedComesToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, interceptor.Funcs{})
+		defer b.reconciler.Effects.Close()
+		_, _ = b.pass()
+		_, _ = b.pass()
+		turn := &v1alpha1.Turn{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "u-1"}}
+		if err := b.client.Delete(t.Context(), turn); err != nil {
+			t.Fatal(err)
+		}
+		b.toItsEnd()
+	})
+}
+
+func TestReconcile_anEndThatWasNotRecordedIsDecidedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := 0
+		b := newBench(t, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			if down--; down >= 0 {
+				return apierrors.NewServiceUnavailable("down")
+			}
+			return c.SubResource(sub).Update(ctx, o, opts...)
+		}})
+		defer b.reconciler.Effects.Close()
+		r := b.run()
+		r.Spec.Limits.MaxToolCalls = new(int32(1))
+		if err := b.client.Update(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = b.pass()
+		_, _ = b.pass()
+		// The process dies with the call in flight; to make it again would pass the budget.
+		b.reconciler.Effects.Stop(keyOf(b.run()))
+		b.called, down = nil, 1
+		if got := b.toItsEnd().Status.Termination; got.Reason != v1alpha1.TerminationBudget || b.called != nil {
+			t.Errorf("ended with %+v, called %v", got, b.called)
+		}
+	})
+}
+
+func TestReconcile_aFinishedRunStaysUntilItsTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, interceptor.Funcs{})
+		defer b.reconciler.Effects.Close()
+		r := b.run()
+		r.Spec.TTLSecondsAfterFinished = new(int32(60))
+		if err := b.client.Update(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		b.toItsEnd()
+		result, err := b.pass()
+		if err != nil || result.RequeueAfter < 58*time.Second || result.RequeueAfter > 60*time.Second {
+			t.Errorf("looked at again after %s, %v", result.RequeueAfter, err)
+		}
+		time.Sleep(result.RequeueAfter)
+		if _, err := b.pass(); err == nil {
+			err = b.client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "r"}, &v1alpha1.AgentRun{})
+			if !apierrors.IsNotFound(err) {
+				t.Errorf("after its time: %v", err)
+			}
+		}
+	})
+}
+
+func TestReconcile_aRunBeingDeletedStopsItsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, interceptor.Funcs{})
+		defer b.reconciler.Effects.Close()
+		_, _ = b.pass()
+		r := b.run()
+		r.DeletionTimestamp = new(metav1.Now())
+		if _, err := b.reconciler.Reconcile(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if b.reconciler.Effects.Knows(keyOf(r), modelJobID(1, 1)) {
+			t.Error("the model is still being asked")
+		}
+	})
+}
+
+func TestReconcile_onlyTheBytesThatWereCheckedAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, interceptor.Funcs{})
+		defer b.reconciler.Effects.Close()
+		_, _ = b.pass()
+		_, _ = b.pass()
+		b.reconciler.Effects.Stop(keyOf(b.run()))
+		b.called = nil
+		// Somebody with the rights of an operator has made another Turn in the place of the one that was checked.
+		b.reconciler.Journal.Forget("u")
+		var turn v1alpha1.Turn
+		if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "u-1"}, &turn); err != nil {
+			t.Fatal(err)
+		}
+		turn.Spec.Reply.Calls[0].Arguments = `{"q":"other"}`
+		if err := b.client.Update(t.Context(), &turn); err != nil {
+			t.Fatal(err)
+		}
+		b.toItsEnd()
+		if b.called != nil {
+			t.Error("other bytes than those that were checked are sent")
+		}
+	})
+}
+
+func TestTurnStore_aTurnOfAnotherRunIsNone(t *testing.T) {
+	b := newBench(t, interceptor.Funcs{})
+	store := NewTurnStore(b.client, b.client)
+	ref := journal.RunRef{Namespace: "n", Name: "r", UID: "u"}
+	object := turnObject(ref, journal.Turn{Step: 1})
+	object.Spec.RunUID = "somebody-else"
+	if err := b.client.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := store.Read(t.Context(), ref, 1); ok || err != nil {
+		t.Errorf("got %t, %v", ok, err)
+	}
+}

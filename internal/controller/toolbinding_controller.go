@@ -166,7 +166,7 @@ func drift(b *v1alpha1.ToolBinding, digest string) verdict {
 
 func definitionOf(d tool.Definition) *v1alpha1.ToolDefinition {
 	const maxDescription = 4096
-	out := &v1alpha1.ToolDefinition{Digest: d.Digest, Description: text.Clip(d.Description, maxDescription)}
+	out := &v1alpha1.ToolDefinition{Digest: d.Digest, Description: text.Clip(text.Clean(d.Description), maxDescription)}
 	if len(d.InputSchema) > 0 {
 		out.InputSchema = &runtime.RawExtension{Raw: d.InputSchema}
 	}

@@ -75,6 +75,8 @@ func (s turnStore) Append(ctx context.Context, ref journal.RunRef, t journal.Tur
 	switch {
 	case apierrors.IsConflict(err):
 		return journal.Turn{}, journal.ErrConflict
+	case apierrors.IsNotFound(err):
+		return journal.Turn{}, journal.ErrMissing
 	case err != nil:
 		return journal.Turn{}, fmt.Errorf("adding to the Turn: %w", err)
 	}

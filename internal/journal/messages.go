@@ -15,7 +15,7 @@ import (
 	"github.com/interlock-dev/interlock/internal/text"
 )
 
-// maxShown bounds the tool results in one request, in bytes. Older results give way to stubs first.
+// maxShown bounds what the turns of one request hold of replies and results, in bytes. Older results give way to stubs first.
 const maxShown = 2 << 20
 
 // policyText opens the system text of every request. It is fixed, so that a provider's prompt cache holds it.
@@ -91,17 +91,15 @@ func askAgain(r Reply) string {
 func stubbedBefore(turns []Turn) int {
 	room := maxShown
 	for i, turn := range slices.Backward(turns) {
-		for _, r := range turn.Results {
-			room -= len(r.Answer.Data)
-		}
-		if room < 0 {
+		if room -= sizeOf(turn); room < 0 {
 			return i + 1
 		}
 	}
 	return 0
 }
 
-// resultEnvelope is how a result reaches the model: our fields, and the tool's words in data only.
+// resultEnvelope is how a result reaches the model: as fields that say what is whose. Code and message are the tool's where it
+// failed by its own account; data, sources and versions always are.
 type resultEnvelope struct {
 	CallID        string          `json:"callId"`
 	Tool          string          `json:"tool"`
@@ -131,7 +129,7 @@ func envelope(t Turn, c Call, stub bool) string {
 		}
 	}
 	if stub && e.Data != nil {
-		e.Data, e.LeftOut = nil, "The data is left out to save room; call the tool again if you need it."
+		e.Data, e.Sources, e.LeftOut = nil, nil, "The data is left out to save room; call the tool again if you need it."
 	}
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

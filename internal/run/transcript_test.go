@@ -17,7 +17,7 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 
-// TestDecide_transcripts replays the stories in testdata: a stanza is an event and what followed from it. Rewrite them with
+// TestDecide_transcripts replays the stories in testdata/transcripts: a stanza is an event and what followed from it. Rewrite them with
 // -rewrite, and review the difference as code. The commands and their arguments:
 //
 //	created [steps=n] [toolcalls=n] [invalid=n] [deadline=30s] [terminate]
@@ -30,7 +30,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 //	cancel reason=words
 //	time                   (the clock, which each command moves on by a second or by=)
 func TestDecide_transcripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		t.Helper()
 		s, now := run.State{}, start
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -255,12 +255,11 @@ func (w *world) adopt(reply run.ModelReplied, attempt int) run.Event {
 }
 
 func (w *world) adoptResult(c run.Call) run.Event {
-	switch r := w.results[c.ID]; r.State {
-	case run.CallSucceeded:
+	switch r := w.results[c.ID]; {
+	case r.State == run.CallSucceeded:
 		return run.ToolSucceeded{CallID: c.ID, Attempt: c.Attempt, At: w.now}
-	case run.CallFailed:
+	case r.State == run.CallFailed && r.Code != run.CodeRunEnded:
 		return run.ToolFailed{CallID: c.ID, Attempt: c.Attempt, Failure: run.Failure{At: w.now, Code: r.Code, Message: r.Message}}
-	case run.CallRejected, run.CallExecuting, run.CallBackoff, "":
 	}
 	return run.EffectLost{CallID: c.ID, Attempt: c.Attempt, At: w.now}
 }

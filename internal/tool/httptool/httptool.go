@@ -70,6 +70,8 @@ func (s *server) Execute(ctx context.Context, call run.ToolCall) (run.ToolResult
 		return run.ToolResult{}, tool.TransportError(ctx, err)
 	case len(body) > tool.MaxBodyBytes:
 		return run.ToolResult{}, malformed(fmt.Sprintf("The answer is longer than %d bytes.", tool.MaxBodyBytes))
+	case response.StatusCode < http.StatusMultipleChoices && response.StatusCode != http.StatusOK:
+		return run.ToolResult{}, malformed(fmt.Sprintf("The tool server answered with status %d.", response.StatusCode))
 	case response.StatusCode != http.StatusOK:
 		return run.ToolResult{}, problemOf(response, body)
 	}

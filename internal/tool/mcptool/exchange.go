@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -32,6 +33,8 @@ type exchange struct {
 	contentType string
 	body        bytes.Buffer
 	tooLong     bool
+	// complete: the body was read to its end.
+	complete bool
 }
 
 // A recorder bounds every body, and keeps those of calls whose context carries an exchange.
@@ -60,6 +63,13 @@ func (x *exchange) begin(response *http.Response) {
 	x.status, x.header = response.StatusCode, response.Header
 	x.contentType, _, _ = mime.ParseMediaType(response.Header.Get("Content-Type"))
 	x.body.Reset()
+	x.complete = false
+}
+
+// answered reports whether a result has come.
+func (x *exchange) answered() bool {
+	_, ok := x.message()
+	return ok
 }
 
 // A recordedBody reads at most left more bytes, and keeps what it reads.
@@ -79,6 +89,7 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("the answer is longer than %d bytes", tool.MaxBodyBytes)
 	}
 	b.seen.body.Write(p[:n])
+	b.seen.complete = errors.Is(err, io.EOF)
 	return n, err
 }
 
@@ -193,7 +204,10 @@ func toolError(r callResult, data json.RawMessage) *tool.Error {
 		Message   string `json:"message"`
 		Retryable bool   `json:"retryable"`
 	}
-	_ = json.Unmarshal(data, &said)
+	// Structured content has to fit the tool's outputSchema, so that many servers write an error as JSON in a text instead.
+	if json.Unmarshal(data, &said) != nil || said.Code == "" {
+		_ = json.Unmarshal([]byte(r.text()), &said)
+	}
 	message := tool.CleanMessage(said.Message)
 	if message == "" {
 		message = tool.CleanMessage(r.text())
@@ -208,8 +222,11 @@ func toolError(r callResult, data json.RawMessage) *tool.Error {
 func (x *exchange) failure(ctx context.Context, err error, atWorst tool.Outcome) *tool.Error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.tooLong {
+	switch {
+	case x.tooLong:
 		return &tool.Error{Code: tool.CodeMalformedResult, Message: "The answer is too long.", Outcome: atWorst, Err: err}
+	case x.status == http.StatusOK && x.complete && ctx.Err() == nil:
+		return &tool.Error{Code: tool.CodeMalformedResult, Message: "The answer is not what the protocol promises.", Outcome: atWorst, Err: err}
 	}
 	if x.status == 0 || x.status == http.StatusOK || ctx.Err() != nil {
 		e := tool.TransportError(ctx, err)

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -71,13 +72,18 @@ func (s *server) Execute(ctx context.Context, call run.ToolCall) (run.ToolResult
 	_, err = session.CallTool(context.WithValue(ctx, exchangeKey{}, seen), &mcp.CallToolParams{
 		Meta: mcp.Meta{metaOperationID: call.OperationID}, Name: call.Tool, Arguments: call.Arguments,
 	})
-	if err != nil {
+	if err != nil && !seen.answered() {
 		return run.ToolResult{}, s.failure(ctx, session, seen, err)
 	}
+	// The SDK may find fault with a result that is whole, such as for a kind of content that it does not know.
 	return seen.result(call.MaxResultBytes)
 }
 
-// connect gives the session, making one if there is none. Those who ask at once share the making.
+// connectTimeout is how long the making of a session may take.
+const connectTimeout = 30 * time.Second
+
+// connect gives the session, making one if there is none. Those who ask at once share the making, so that it does not end
+// when the first of them gives up.
 func (s *server) connect(ctx context.Context) (*mcp.ClientSession, error) {
 	s.mu.Lock()
 	session := s.session
@@ -85,8 +91,10 @@ func (s *server) connect(ctx context.Context) (*mcp.ClientSession, error) {
 	if session != nil {
 		return session, nil
 	}
-	seen := &exchange{}
 	made := s.connecting.DoChan("", func() (any, error) {
+		seen := &exchange{}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+		defer cancel()
 		session, err := s.client.Connect(context.WithValue(ctx, exchangeKey{}, seen), &mcp.StreamableClientTransport{
 			Endpoint: s.endpoint, MaxRetries: -1, DisableStandaloneSSE: true,
 			HTTPClient: &http.Client{Transport: recorder{s.transport}, CheckRedirect: tool.NoRedirect},
