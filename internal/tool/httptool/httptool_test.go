@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -139,9 +140,7 @@ func TestExecute_sortsWhatAServerSaysInStatusAndProblem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, _ := tooltest.Open(t, httptool.New, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				for k, v := range test.header {
-					w.Header()[k] = v
-				}
+				maps.Copy(w.Header(), test.header)
 				w.Header().Set("Content-Type", test.kind)
 				w.WriteHeader(test.status)
 				if test.body != "" {

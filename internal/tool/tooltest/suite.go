@@ -233,14 +233,14 @@ func sideBySide(t *testing.T, newServer tool.Factory, p Peer) {
 }
 
 // WantError checks an error of the port and gives it. An empty code or outcome is any.
-func WantError(t *testing.T, err error, code string, outcome tool.Outcome, retryable bool) *tool.Error {
+func WantError(t *testing.T, err error, code string, outcome tool.Outcome, retryable bool) tool.Error {
 	t.Helper()
 	var e *tool.Error
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v (%T), want a *tool.Error", err, err)
 	}
 	if (code != "" && e.Code != code) || (outcome != "" && e.Outcome != outcome) || e.Retryable != retryable || e.Message == "" {
-		t.Errorf("got %+v, want code %q, outcome %q, retryable %t and a message", e, code, outcome, retryable)
+		t.Errorf("got %+v, want code %q, outcome %q, retryable %t and a message", *e, code, outcome, retryable)
 	}
-	return e
+	return *e
 }
