@@ -100,6 +100,6 @@ func storedArguments(raw string) string {
 }
 
 // answerOf makes the result of a run of a reply's text.
-func answerOf(text string, history []journal.Turn) run.Answer {
-	return run.Answer{Text: text, Citations: journal.Cited(text, history)}
+func answerOf(answer string, history []journal.Turn) run.Answer {
+	return run.Answer{Text: answer, Citations: journal.Cited(answer, history)}
 }

@@ -5,6 +5,8 @@
 // what the cluster says into events, lets the core decide, records the decision with one status write under the optimistic
 // lock, and only then hands the effects to package effect.
 //
-// A reconcile never waits for a model or a tool, and never polls: a run is looked at when its spec changes, when one of its
-// effects has finished, and when the earliest of its timers is due. The main type is AgentRunReconciler.
+// A reconcile never waits for a model or a tool. A run is not polled: it is looked at when its spec changes, when one of its
+// effects has finished, when the earliest of its timers is due and, before it has begun, when a binding that it needs changes.
+// A binding whose Secret, script or server is missing is looked at every 15 seconds, since nothing tells of those. The main
+// type is AgentRunReconciler.
 package controller

@@ -68,11 +68,7 @@ func (r *ModelBindingReconciler) Reconcile(ctx context.Context, b *v1alpha1.Mode
 	}
 	updated := b.DeepCopy()
 	updated.Status = status
-	if err := r.Client.Status().Update(ctx, updated); err != nil {
-		return ctrl.Result{}, fmt.Errorf("recording whether the binding is ready: %w", err)
-	}
-	v.report(r.Recorder, updated)
-	return again, nil
+	return again, v.record(ctx, r.Client, r.Recorder, updated)
 }
 
 // SetupWithManager registers the reconciler.

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -74,15 +76,12 @@ func (r *ToolBindingReconciler) Reconcile(ctx context.Context, b *v1alpha1.ToolB
 		ObservedGeneration: b.Generation,
 		Definition:         definition,
 	}
-	if !equality.Semantic.DeepEqual(b.Status, status) {
-		updated := b.DeepCopy()
-		updated.Status = status
-		if err := r.Client.Status().Update(ctx, updated); err != nil {
-			return ctrl.Result{}, fmt.Errorf("recording whether the binding is ready: %w", err)
-		}
-		v.report(r.Recorder, updated)
+	if equality.Semantic.DeepEqual(b.Status, status) {
+		return again, nil
 	}
-	return again, nil
+	updated := b.DeepCopy()
+	updated.Status = status
+	return again, v.record(ctx, r.Client, r.Recorder, updated)
 }
 
 // judge gives the verdict on a binding, and the definition that it rests on. An empty verdict: it is not known yet.
@@ -126,8 +125,10 @@ func (r *ToolBindingReconciler) judge(ctx context.Context, b *v1alpha1.ToolBindi
 func (r *ToolBindingReconciler) discovered(ctx context.Context, b *v1alpha1.ToolBinding, server tool.Discoverer) (discovery, bool) {
 	key := client.ObjectKeyFromObject(b)
 	id := fmt.Sprintf("%s/%d", b.UID, b.Generation)
-	if found, ok := r.Discoveries.Finished(key)[id]; ok {
-		r.Discoveries.Acknowledge(key, id)
+	finished := r.Discoveries.Finished(key)
+	// What was found out about an older generation goes, too.
+	r.Discoveries.Acknowledge(key, slices.Collect(maps.Keys(finished))...)
+	if found, ok := finished[id]; ok {
 		return found, true
 	}
 	name := serverToolName(b)

@@ -4,6 +4,9 @@
 package controller
 
 import (
+	"context"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,10 +58,15 @@ func (v verdict) conditions(old []metav1.Condition, generation int64) []metav1.C
 	return conditions
 }
 
-func (v verdict) report(recorder events.EventRecorder, o client.Object) {
+// record writes the status of a binding, which holds the verdict, and tells of it once it is written.
+func (v verdict) record(ctx context.Context, c client.Client, recorder events.EventRecorder, o client.Object) error {
+	if err := c.Status().Update(ctx, o); err != nil {
+		return fmt.Errorf("recording whether the binding is ready: %w", err)
+	}
 	kind := corev1.EventTypeNormal
 	if !v.ready {
 		kind = corev1.EventTypeWarning
 	}
 	recorder.Eventf(o, nil, kind, v.reason, "Reconcile", "%s", text.Clip(v.message, maxEvent))
+	return nil
 }

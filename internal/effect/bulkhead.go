@@ -16,8 +16,7 @@ type Bulkhead struct {
 	room  *semaphore.Weighted
 }
 
-// NewBulkhead makes a Bulkhead with room for limit effects.
-func NewBulkhead(limit int) *Bulkhead {
+func newBulkhead(limit int) *Bulkhead {
 	return &Bulkhead{limit: limit, room: semaphore.NewWeighted(int64(limit))}
 }
 
@@ -42,7 +41,7 @@ func (bs *Bulkheads) Get(key string, limit int) *Bulkhead {
 		if bs.byKey == nil {
 			bs.byKey = map[string]*Bulkhead{}
 		}
-		b = NewBulkhead(limit)
+		b = newBulkhead(limit)
 		bs.byKey[key] = b
 	}
 	return b

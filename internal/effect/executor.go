@@ -55,7 +55,7 @@ type Job[K comparable, O any] struct {
 // New makes an Executor with at most limit effects under way at once. Wake is called, from any goroutine, each time one has
 // finished; it must not block.
 func New[K comparable, O any](limit int, wake func(owner K)) *Executor[K, O] {
-	return &Executor[K, O]{wake: wake, all: NewBulkhead(limit), owners: map[K]*owner[O]{}}
+	return &Executor[K, O]{wake: wake, all: newBulkhead(limit), owners: map[K]*owner[O]{}}
 }
 
 // Start begins job beside the caller and returns at once. Values of ctx reach the job; its end does not. It reports whether

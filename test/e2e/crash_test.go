@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -117,6 +118,61 @@ var _ = Describe("an operator that is killed", func() {
 		}
 	})
 
+	It("loses nothing of many runs, and asks for nothing that is in a Turn, however often it is killed", func(ctx SpecContext) {
+		const runs, steps, kills, apart = 15, 4, 5, 12
+		model := chatserver.New(func(r chatserver.Request) chatserver.Answer {
+			step := stepOf(r)
+			if step > steps {
+				return chatserver.Text("The end.")
+			}
+			return chatserver.Answer{Completion: &chatserver.Completion{Calls: []chatserver.Call{
+				{Name: "many", Arguments: fmt.Sprintf(`{"q":"%d"}`, step)}, {Name: "many", Arguments: `{"q":"again"}`},
+			}}}
+		})
+		server := httptest.NewServer(model)
+		DeferCleanup(func() { model.Close(); server.CloseClientConnections(); server.Close() })
+		tools.on("many", func(w http.ResponseWriter, _ *http.Request, c received) { answer(w, c, c.Arguments) })
+		aTool(ctx, namespace, "many")
+		aChatModel(ctx, namespace, server.URL)
+		var all []*v1alpha1.AgentRun
+		for i := range runs {
+			all = append(all, aRun(ctx, namespace, []string{"many"}, func(r *v1alpha1.AgentRun) { r.Name = fmt.Sprintf("run-%d", i) }))
+		}
+
+		// Each kill comes after so many further requests, wherever the runs are then.
+		stored := map[string]int{}
+		for kill := 1; kill <= kills; kill++ {
+			Eventually(ctx, model.Seen, patience, time.Millisecond).Should(BeNumerically(">=", kill*apart))
+			interlock.kill()
+			seen := model.Seen()
+			for _, r := range all {
+				for _, t := range turns(ctx, r) {
+					if id := fmt.Sprintf("%s/s%d", r.UID, t.Spec.Step); stored[id] == 0 {
+						stored[id] = seen
+					}
+				}
+			}
+			interlock.start()
+		}
+		for _, r := range all {
+			r = ended(ctx, r)
+			expectEnd(r, v1alpha1.TerminationFinal, "")
+			Expect(turns(ctx, r)).To(HaveLen(steps + 1))
+			for step := 1; step <= steps; step++ {
+				Expect(result(ctx, r, fmt.Sprintf("s%dc1", step)).Data).To(Equal(fmt.Sprintf(`{"q":"%d"}`, step)))
+				Expect(result(ctx, r, fmt.Sprintf("s%dc2", step)).Data).To(Equal(`{"q":"again"}`))
+			}
+		}
+		for n, request := range model.Requests() {
+			id := request.Header.Get("X-Client-Request-Id")
+			Expect(id).NotTo(BeEmpty())
+			if at, ok := stored[id]; ok {
+				Expect(n).To(BeNumerically("<", at), "%s was asked for again, with its answer in a Turn", id)
+			}
+		}
+		AddReportEntry("requests to the model", fmt.Sprintf("%d for %d answers, with %d kills", model.Seen(), runs*(steps+1), kills))
+	})
+
 	It("adopts a Turn whose status write was lost", func(ctx SpecContext) {
 		model := chatserver.New(chatserver.Always(chatserver.Text("After the crash.")))
 		server := httptest.NewServer(model)
@@ -156,5 +212,52 @@ var _ = Describe("an operator that is killed", func() {
 		Expect(result(ctx, r, "s1c1").State).To(Equal(v1alpha1.CallSucceeded))
 		Expect(result(ctx, r, "s1c2").Code).To(Equal("InvalidArguments"), "a refusal that is stored stands")
 		Expect(tools.received("adopted")).To(HaveLen(1))
+	})
+})
+
+var _ = Describe("two operators that both believe they lead", func() {
+	It("bring every run to its end, with one result for each call and one Turn for each step", func(ctx SpecContext) {
+		const runs, steps = 12, 3
+		namespace := aNamespace(ctx)
+		model := chatserver.New(func(r chatserver.Request) chatserver.Answer {
+			step := stepOf(r)
+			if step > steps {
+				return chatserver.Text("The end.")
+			}
+			var calls []chatserver.Call
+			for i := range 3 {
+				calls = append(calls, chatserver.Call{ID: "same", Name: "shared", Arguments: fmt.Sprintf(`{"q":"%d.%d"}`, step, i)})
+			}
+			return chatserver.Answer{Completion: &chatserver.Completion{Calls: calls}}
+		})
+		server := httptest.NewServer(model)
+		DeferCleanup(func() { model.Close(); server.CloseClientConnections(); server.Close() })
+		tools.on("shared", func(w http.ResponseWriter, _ *http.Request, c received) { answer(w, c, c.Arguments) })
+		aTool(ctx, namespace, "shared")
+		aChatModel(ctx, namespace, server.URL)
+
+		other := newOperator(ctx)
+		other.start()
+		DeferCleanup(other.kill)
+		var all []*v1alpha1.AgentRun
+		for i := range runs {
+			all = append(all, aRun(ctx, namespace, []string{"shared"}, func(r *v1alpha1.AgentRun) { r.Name = fmt.Sprintf("run-%d", i) }))
+		}
+		for _, r := range all {
+			r = ended(ctx, r)
+			expectEnd(r, v1alpha1.TerminationFinal, "")
+			Expect(turns(ctx, r)).To(HaveLen(steps + 1))
+			for step := 1; step <= steps; step++ {
+				for i := range 3 {
+					Expect(result(ctx, r, fmt.Sprintf("s%dc%d", step, i+1)).Data).To(Equal(fmt.Sprintf(`{"q":"%d.%d"}`, step, i)))
+				}
+			}
+		}
+		// Reads may be made twice; what is sent twice carries one operation ID.
+		operations := map[string]bool{}
+		for _, c := range tools.received("shared") {
+			operations[c.OperationID] = true
+		}
+		Expect(operations).To(HaveLen(runs * steps * 3))
 	})
 })

@@ -5,7 +5,6 @@ package e2e_test
 
 import (
 	"net/http"
-	"strconv"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,8 +13,6 @@ import (
 
 	"github.com/interlock-dev/interlock/api/v1alpha1"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 var _ = Describe("the end of a run", func() {
 	var namespace string

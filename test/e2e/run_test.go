@@ -4,6 +4,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -87,7 +88,7 @@ var _ = Describe("a run", func() {
 
 		expectEnd(r, v1alpha1.TerminationFinal, "")
 		for i, bad := range invalid {
-			Expect(result(ctx, r, "s1c"+itoa(i+1)).Code).To(Equal(bad.code), bad.arguments)
+			Expect(result(ctx, r, fmt.Sprintf("s1c%d", i+1)).Code).To(Equal(bad.code), bad.arguments)
 		}
 		Expect(tools.received("strict")).To(BeEmpty())
 		Expect(r.Status.Usage.Invalid).To(HaveValue(BeEquivalentTo(len(invalid))))
