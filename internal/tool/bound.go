@@ -21,18 +21,27 @@ const (
 	maxSourceVersion = 256
 )
 
-// Bound makes a result of a server's JSON: compact, with its numbers as they are, and cut to most bytes.
+// Bound makes a result of a server's JSON: compact, in valid UTF-8, with its numbers as they are, and cut to most bytes.
 func Bound(data json.RawMessage, most int) (run.ToolResult, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, data); err != nil {
 		return run.ToolResult{}, errors.New("the data is not JSON")
 	}
-	result := run.ToolResult{Data: compact.Bytes(), Size: int64(compact.Len())}
-	if compact.Len() <= most {
+	// Outside of a string nothing but ASCII is JSON, so that no more than text is changed.
+	whole := bytes.ToValidUTF8(compact.Bytes(), []byte("\uFFFD"))
+	result := run.ToolResult{Data: whole, Size: int64(len(whole))}
+	if len(whole) <= most {
 		return result, nil
 	}
+	// A text is cut as a text. Anything else becomes one.
+	beginning := string(whole)
+	if whole[0] == '"' {
+		if err := json.Unmarshal(whole, &beginning); err != nil {
+			return run.ToolResult{}, errors.New("the data is not JSON")
+		}
+	}
 	// As a JSON string, what is kept grows by its escapes; it is cut until that fits, too.
-	for kept := text.Clip(compact.String(), most); ; kept = text.Clip(kept, len(kept)*9/10) {
+	for kept := text.Clip(beginning, most); ; kept = text.Clip(kept, len(kept)*9/10) {
 		cut, err := json.Marshal(kept)
 		if err != nil {
 			return run.ToolResult{}, errors.New("the data is not JSON")

@@ -8,9 +8,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"net"
+	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -34,31 +36,50 @@ func Transport(c Config) (*http.Transport, error) {
 	return t, nil
 }
 
-// ErrRedirect stops a redirect: arguments and credentials go to the configured endpoint only.
-var ErrRedirect = errors.New("the server redirects, which is not followed")
+// A RedirectError is the status of a redirect, which is not followed: arguments and credentials go to the configured endpoint
+// only.
+type RedirectError int
+
+// Error implements error.
+func (e RedirectError) Error() string {
+	return fmt.Sprintf("the server redirects (%d), which is not followed", int(e))
+}
 
 // NoRedirect is an http.Client's CheckRedirect.
-func NoRedirect(*http.Request, []*http.Request) error { return ErrRedirect }
+func NoRedirect(next *http.Request, _ []*http.Request) error {
+	return RedirectError(next.Response.StatusCode)
+}
 
-// TransportError sorts an error of an HTTP exchange: what is known of the call depends on how far it came.
-func TransportError(ctx context.Context, err error) *Error {
-	e := &Error{Code: CodeUnavailable, Message: "The tool server could not be reached.", Outcome: InDoubt, Retryable: true, Err: err}
-	var dial *net.OpError
-	var unverified *tls.CertificateVerificationError
+// Watch gives a context for one request, and sent, which says whether a connection was ready for it: before that, nothing of
+// it can have arrived.
+func Watch(ctx context.Context) (watched context.Context, sent func() bool) {
+	var ready atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { ready.Store(true) }}
+	return httptrace.WithClientTrace(ctx, trace), ready.Load
+}
+
+// TransportError sorts an error of an HTTP exchange: what is known of the call depends on how far it came. Sent is from Watch.
+func TransportError(ctx context.Context, err error, sent bool) *Error {
+	e := &Error{Code: CodeUnavailable, Message: "The connection to the tool server broke before it had answered.", Outcome: InDoubt, Retryable: true, Err: err}
+	if !sent {
+		e.Outcome, e.Message = NotSent, "The tool server could not be reached."
+	}
+	redirect, redirects := errors.AsType[RedirectError](err)
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
+	late := ctx.Err() != nil || isTimeout(err)
 	switch {
-	case errors.Is(err, ErrRedirect):
-		e.Outcome, e.Retryable, e.Message = Refused, false, "The tool server redirects elsewhere, which is not followed."
-	case errors.As(err, &unverified):
-		e.Outcome, e.Message = NotSent, "The tool server's certificate is not trusted."
-	case errors.As(err, &dial) && dial.Op == "dial":
-		e.Outcome = NotSent
-		if ctx.Err() != nil {
-			e.Code, e.Message = CodeTimeout, "The tool server could not be reached in time."
+	case redirects:
+		e.Retryable, e.Message = false, "The tool server redirects elsewhere, which is not followed."
+		// The others send a client elsewhere for the answer to what may have been done.
+		if redirect == http.StatusTemporaryRedirect || redirect == http.StatusPermanentRedirect {
+			e.Outcome = Refused
 		}
-	case ctx.Err() != nil || isTimeout(err):
+	case unverified:
+		e.Message = "The tool server's certificate is not trusted."
+	case late && !sent:
+		e.Code, e.Message = CodeTimeout, "The tool server could not be reached in time."
+	case late:
 		e.Code, e.Message = CodeTimeout, "The tool server did not answer in time."
-	default:
-		e.Message = "The connection to the tool server broke before it had answered."
 	}
 	return e
 }
@@ -68,12 +89,16 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
+// maxRetryAfter bounds a server's advice.
+const maxRetryAfter = 7 * 24 * time.Hour
+
 // RetryAfter reads a Retry-After header (RFC 9110, section 10.2.3): seconds, or a date held against the response's own Date.
-// Zero: there is none.
+// Zero: there is none. It is at most a week.
 func RetryAfter(h http.Header) time.Duration {
 	value := h.Get("Retry-After")
-	if seconds, err := strconv.Atoi(value); err == nil && seconds >= 0 {
-		return time.Duration(min(seconds, 7*24*3600)) * time.Second
+	seconds, err := strconv.ParseUint(value, 10, 63)
+	if err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
 	}
 	at, err := http.ParseTime(value)
 	if err != nil {
@@ -83,5 +108,5 @@ func RetryAfter(h http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return max(at.Sub(now), 0)
+	return min(max(at.Sub(now), 0), maxRetryAfter)
 }

@@ -28,6 +28,7 @@ type server struct {
 	base      *url.URL
 	client    *http.Client
 	transport *http.Transport
+	gate      tool.Gate
 }
 
 var _ tool.Factory = New
@@ -42,35 +43,40 @@ func New(c tool.Config) (tool.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &server{base, &http.Client{Transport: transport, CheckRedirect: tool.NoRedirect}, transport}, nil
+	client := &http.Client{Transport: transport, CheckRedirect: tool.NoRedirect}
+	return &server{base: base, client: client, transport: transport}, nil
 }
 
 // Close implements tool.Server.
-func (s *server) Close() { s.transport.CloseIdleConnections() }
+func (s *server) Close() {
+	s.gate.Close()
+	s.transport.CloseIdleConnections()
+}
 
 // Execute implements tool.Server.
 func (s *server) Execute(ctx context.Context, call run.ToolCall) (run.ToolResult, error) {
-	if ctx.Err() != nil {
-		return run.ToolResult{}, &tool.Error{
-			Code: tool.CodeTimeout, Message: "The call's time ran out before it was sent.", Outcome: tool.NotSent, Retryable: true, Err: ctx.Err(),
-		}
+	ctx, leave, err := s.gate.Enter(ctx)
+	if err != nil {
+		return run.ToolResult{}, err
 	}
-	request, err := s.request(ctx, call)
+	defer leave()
+	watched, sent := tool.Watch(ctx)
+	request, err := s.request(watched, call)
 	if err != nil {
 		return run.ToolResult{}, &tool.Error{Code: tool.CodeUnknownTool, Message: "The tool's name can't be sent.", Outcome: tool.NotSent, Err: err}
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
-		return run.ToolResult{}, tool.TransportError(ctx, err)
+		return run.ToolResult{}, tool.TransportError(ctx, err, sent())
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, tool.MaxBodyBytes+1))
 	switch {
 	case err != nil:
-		return run.ToolResult{}, tool.TransportError(ctx, err)
+		return run.ToolResult{}, tool.TransportError(ctx, err, true)
 	case len(body) > tool.MaxBodyBytes:
 		return run.ToolResult{}, malformed(fmt.Sprintf("The answer is longer than %d bytes.", tool.MaxBodyBytes))
-	case response.StatusCode < http.StatusMultipleChoices && response.StatusCode != http.StatusOK:
+	case response.StatusCode < http.StatusBadRequest && response.StatusCode != http.StatusOK:
 		return run.ToolResult{}, malformed(fmt.Sprintf("The tool server answered with status %d.", response.StatusCode))
 	case response.StatusCode != http.StatusOK:
 		return run.ToolResult{}, problemOf(response, body)
@@ -86,7 +92,8 @@ func (s *server) request(ctx context.Context, call run.ToolCall) (*http.Request,
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json, application/problem+json")
-	request.Header.Set("Idempotency-Key", call.OperationID)
+	// Spelt as http.Header would, it makes net/http send a call again by itself when a connection that was kept breaks.
+	request.Header["idempotency-key"] = []string{call.OperationID}
 	if deadline, ok := ctx.Deadline(); ok {
 		request.Header.Set("Interlock-Deadline", deadline.UTC().Format(time.RFC3339Nano))
 	}

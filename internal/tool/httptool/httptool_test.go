@@ -5,10 +5,15 @@ package httptool_test
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"log"
 	"maps"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -133,6 +138,12 @@ func TestExecute_sortsWhatAServerSaysInStatusAndProblem(t *testing.T) {
 		"an unknown tool":                       {404, "", "", tool.CodeUnknownTool, "The tool server answered with status 404.", tool.Refused, false, nil, 0},
 		"somebody else":                         {403, "", "", tool.CodeUnauthorized, "The tool server answered with status 403.", tool.Refused, false, nil, 0},
 		"a pause in seconds":                    {429, "", "", tool.CodeUnavailable, "The tool server answered with status 429.", tool.Refused, true, http.Header{"Retry-After": {"90"}}, 90 * time.Second},
+		"a problem in capitals":                 {422, "Application/Problem+JSON; charset=UTF-8", `{"code":"Bad","detail":"d","retryable":true}`, "Bad", "d", tool.Refused, true, nil, 0},
+		"a problem with another's code":         {422, "application/problem+json", `{"code":"no such code","detail":"d"}`, tool.CodeToolError, "d", tool.Refused, false, nil, 0},
+		"a problem without a word":              {422, "application/problem+json", `{"code":"Bad","detail":"\u202e\u0000"}`, "Bad", "The tool server answered with status 422.", tool.Refused, false, nil, 0},
+		"a problem that is retryable, perhaps":  {422, "application/problem+json", `{"code":"Bad","detail":"d","retryable":"yes"}`, tool.CodeToolError, "The tool server answered with status 422.", tool.Refused, false, nil, 0},
+		"a problem that is null":                {422, "application/problem+json", `null`, tool.CodeToolError, "The tool server answered with status 422.", tool.Refused, false, nil, 0},
+		"a redirect to nowhere":                 {307, "", "", tool.CodeMalformedResult, "The tool server answered with status 307.", tool.InDoubt, false, nil, 0},
 		"a pause until a date":                  {503, "", "", tool.CodeUnavailable, "The tool server answered with status 503.", tool.InDoubt, true, http.Header{"Retry-After": {"Fri, 02 Jan 2026 00:01:00 GMT"}, "Date": {"Fri, 02 Jan 2026 00:00:00 GMT"}}, time.Minute},
 		"a pause that is over":                  {503, "", "", tool.CodeUnavailable, "The tool server answered with status 503.", tool.InDoubt, true, http.Header{"Retry-After": {"Thu, 01 Jan 2026 00:00:00 GMT"}, "Date": {"Fri, 02 Jan 2026 00:00:00 GMT"}}, 0},
 		"a pause that is no time":               {503, "", "", tool.CodeUnavailable, "The tool server answered with status 503.", tool.InDoubt, true, http.Header{"Retry-After": {"-5"}}, 0},
@@ -156,25 +167,137 @@ func TestExecute_sortsWhatAServerSaysInStatusAndProblem(t *testing.T) {
 	}
 }
 
-func TestNew_trustsTheBundleItIsGiven(t *testing.T) {
-	peer := httptest.NewTLSServer(peer{}.Answer(json.RawMessage(`1`)))
+func TestExecute_sendsTheBytesItIsGiven(t *testing.T) {
+	bodies := make(chan string, 1)
+	server, _ := tooltest.Open(t, httptool.New, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies <- string(body)
+		_, _ = io.WriteString(w, `{"operationId":"op-1","data":1}`)
+	}))
+	const arguments = "{ \"b\" : 1e400,\n\t\"a\":9007199254740993 , \"a\":1 }\n"
+	if _, err := server.Execute(t.Context(), tooltest.Call(arguments)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-bodies; got != arguments {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestExecute_aToolsNameIsOneSegmentOfThePath(t *testing.T) {
+	paths := make(chan string, 1)
+	peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paths <- r.RequestURI
+		peer{}.Answer(json.RawMessage(`1`)).ServeHTTP(w, r)
+	}))
 	defer peer.Close()
-	good := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: peer.Certificate().Raw})
-	server, err := httptool.New(tool.Config{URL: peer.URL, CABundle: good})
+	server, err := httptool.New(tool.Config{URL: peer.URL + "/base/?k=v#f"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	if _, err := server.Execute(t.Context(), tooltest.Call(`{}`)); err != nil {
-		t.Errorf("with the right bundle: %v", err)
+	for name, want := range map[string]string{
+		"..": "..", "../../admin": "..%2F..%2Fadmin", "%2e%2e%2f": "%252e%252e%252f", "a?b=c": "a%3Fb=c", "é": "%C3%A9", "a\r\nHost: x": "a%0D%0AHost:%20x", `a\b`: "a%5Cb",
+	} {
+		call := tooltest.Call(`{}`)
+		call.Tool = name
+		if _, err := server.Execute(t.Context(), call); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		if got := <-paths; got != "/base/v1/tools/"+want+":invoke?k=v" {
+			t.Errorf("%q is asked for as %s", name, got)
+		}
 	}
-	stranger, err := httptool.New(tool.Config{URL: peer.URL})
+}
+
+func TestExecute_whatCanNotBeSentIsNotInDoubt(t *testing.T) {
+	server, _ := tooltest.Open(t, httptool.New, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }))
+	call := tooltest.Call(`{}`)
+	call.OperationID = "a\r\nb: c"
+	_, err := server.Execute(t.Context(), call)
+	tooltest.WantError(t, err, tool.CodeUnavailable, tool.NotSent, true)
+}
+
+func TestExecute_dataIsMadeValidText(t *testing.T) {
+	server, _ := tooltest.Open(t, httptool.New, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"operationId":"op-1","data":"a`+"\xff"+`b"}`)
+	}))
+	if result, err := server.Execute(t.Context(), tooltest.Call(`{}`)); err != nil || string(result.Data) != "\"a\ufffdb\"" {
+		t.Errorf("got %q, %v", result.Data, err)
+	}
+}
+
+func TestNew_trustsTheBundleItIsGiven(t *testing.T) {
+	peer := httptest.NewUnstartedServer(peer{}.Answer(json.RawMessage(`1`)))
+	peer.Config.ErrorLog = log.New(io.Discard, "", 0)
+	peer.StartTLS()
+	defer peer.Close()
+	for name, test := range map[string]struct {
+		bundle []byte
+		want   string
+	}{
+		"the right one":           {bundle(t, peer.Certificate().Raw), ""},
+		"somebody else's":         {bundle(t, selfSigned(t)), "The tool server's certificate is not trusted."},
+		"the system's":            {nil, "The tool server's certificate is not trusted."},
+		"the right one among two": {append(bundle(t, selfSigned(t)), bundle(t, peer.Certificate().Raw)...), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, err := httptool.New(tool.Config{URL: peer.URL, CABundle: test.bundle})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.Close()
+			_, err = server.Execute(t.Context(), tooltest.Call(`{}`))
+			if test.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if e := tooltest.WantError(t, err, tool.CodeUnavailable, tool.NotSent, true); e.Message != test.want {
+				t.Errorf("got %q", e.Message)
+			}
+		})
+	}
+}
+
+func TestExecute_aHandshakeThatFailsHasNotSentTheCall(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }))
+	defer plain.Close()
+	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stranger.Close()
-	_, err = stranger.Execute(t.Context(), tooltest.Call(`{}`))
-	tooltest.WantError(t, err, tool.CodeUnavailable, tool.NotSent, true)
+	defer func() { _ = silent.Close() }()
+	for address, code := range map[string]string{plain.Listener.Addr().String(): tool.CodeUnavailable, silent.Addr().String(): tool.CodeTimeout} {
+		server, err := httptool.New(tool.Config{URL: "https://" + address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, err = server.Execute(ctx, tooltest.Call(`{}`))
+		cancel()
+		tooltest.WantError(t, err, code, tool.NotSent, true)
+		server.Close()
+	}
+}
+
+func bundle(t *testing.T, certificate []byte) []byte {
+	t.Helper()
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
+}
+
+func selfSigned(t *testing.T) []byte {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
+	certificate, err := x509.CreateCertificate(nil, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate
 }
 
 func TestNew_refusesWhatCanNeverWork(t *testing.T) {

@@ -4,20 +4,20 @@
 // Package mcptool is the adapter for MCP servers over Streamable HTTP, through the official SDK, with its retries and its
 // multi round trips off. The operation ID of a call travels in _meta.
 //
-// Results are read from the bytes that came, not from what the SDK makes of them: it rounds large integers, and takes a
-// result of a kind that it does not know for an empty success. A session that broke is made anew for the next call.
+// Results, errors and definitions are read from the bytes that came, not from what the SDK makes of them: it rounds large
+// integers, takes a result of a kind that it does not know for an empty success, and gives errors of its own the type of the
+// server's. What would make the SDK break a session, and with it the calls of others, is kept from it. A session that broke
+// all the same, or that the server forgot, is made anew.
 package mcptool
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/singleflight"
 
@@ -33,6 +33,7 @@ type server struct {
 	client    *mcp.Client
 	transport *http.Transport
 
+	gate       tool.Gate
 	connecting singleflight.Group
 	closing    sync.WaitGroup
 
@@ -59,24 +60,56 @@ func New(c tool.Config) (tool.Server, error) {
 		Capabilities:   &mcp.ClientCapabilities{},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
+	client.AddSendingMiddleware(withoutCache)
 	return &server{endpoint: endpoint.String(), client: client, transport: transport}, nil
 }
 
 // Execute implements tool.Server.
 func (s *server) Execute(ctx context.Context, call run.ToolCall) (run.ToolResult, error) {
-	session, err := s.connect(ctx)
+	seen, err := s.exchange(ctx, func(ctx context.Context, session *mcp.ClientSession) error {
+		_, err := session.CallTool(ctx, &mcp.CallToolParams{
+			Meta: mcp.Meta{metaOperationID: call.OperationID}, Name: call.Tool, Arguments: call.Arguments,
+		})
+		return err
+	})
 	if err != nil {
 		return run.ToolResult{}, err
 	}
-	seen := &exchange{}
-	_, err = session.CallTool(context.WithValue(ctx, exchangeKey{}, seen), &mcp.CallToolParams{
-		Meta: mcp.Meta{metaOperationID: call.OperationID}, Name: call.Tool, Arguments: call.Arguments,
-	})
-	if err != nil && !seen.answered() {
-		return run.ToolResult{}, s.failure(ctx, session, seen, err)
-	}
-	// The SDK may find fault with a result that is whole, such as for a kind of content that it does not know.
 	return seen.result(call.MaxResultBytes)
+}
+
+// exchange makes one request within a session, and gives what the server answered. If it turns out that the session is
+// broken before anything is sent, it is made anew once. The error is nil or a *tool.Error.
+func (s *server) exchange(ctx context.Context, request func(context.Context, *mcp.ClientSession) error) (*exchange, error) {
+	ctx, leave, err := s.gate.Enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	for fresh := false; ; fresh = true {
+		session, err := s.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		seen := &exchange{}
+		err = request(context.WithValue(ctx, exchangeKey{}, seen), session)
+		// The SDK may find fault with an answer that is whole, such as for a kind of content that it does not know.
+		if err == nil || seen.answered() {
+			return seen, nil
+		}
+		if !seen.tried() && ctx.Err() == nil {
+			s.drop(session)
+			if !fresh {
+				continue
+			}
+		}
+		failed := seen.failure(ctx, err)
+		if session.ID() != "" && seen.lostSession() {
+			s.drop(session)
+			failed.Outcome, failed.Retryable = tool.Refused, true
+		}
+		return nil, failed
+	}
 }
 
 // connectTimeout is how long the making of a session may take.
@@ -85,22 +118,26 @@ const connectTimeout = 30 * time.Second
 // connect gives the session, making one if there is none. Those who ask at once share the making, so that it does not end
 // when the first of them gives up.
 func (s *server) connect(ctx context.Context) (*mcp.ClientSession, error) {
-	s.mu.Lock()
-	session := s.session
-	s.mu.Unlock()
-	if session != nil {
-		return session, nil
-	}
 	made := s.connecting.DoChan("", func() (any, error) {
-		seen := &exchange{}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+		if session := s.current(); session != nil {
+			return session, nil
+		}
+		ctx, leave, err := s.gate.Enter(context.WithoutCancel(ctx))
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 		defer cancel()
+		seen := &exchange{}
 		session, err := s.client.Connect(context.WithValue(ctx, exchangeKey{}, seen), &mcp.StreamableClientTransport{
 			Endpoint: s.endpoint, MaxRetries: -1, DisableStandaloneSSE: true,
-			HTTPClient: &http.Client{Transport: recorder{s.transport}, CheckRedirect: tool.NoRedirect},
+			HTTPClient: &http.Client{Transport: recorder{s.transport, &s.gate}, CheckRedirect: tool.NoRedirect},
 		}, nil)
 		if err != nil {
-			return nil, seen.failure(ctx, err, tool.NotSent)
+			failed := seen.failure(ctx, err)
+			failed.Outcome = tool.NotSent
+			return nil, failed
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -121,31 +158,26 @@ func (s *server) connect(ctx context.Context) (*mcp.ClientSession, error) {
 	}
 }
 
-// failure sorts an error of a call. An answer of the server's leaves the session as it is; anything else ends it, since the
-// SDK would go on to use what is broken.
-func (s *server) failure(ctx context.Context, session *mcp.ClientSession, seen *exchange, err error) *tool.Error {
-	var answered *jsonrpc.Error
-	if errors.As(err, &answered) && seen.status == http.StatusOK {
-		return protocolError(answered)
-	}
-	if ctx.Err() == nil {
-		s.drop(session)
-	}
-	return seen.failure(ctx, err, tool.InDoubt)
+func (s *server) current() *mcp.ClientSession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.session
 }
 
-// drop forgets a session that broke and closes it beside the caller: to close one is a request to the server.
+// drop forgets a session that is of no more use and closes it beside the caller: that is a request to the server, and waits
+// for calls under way. The caller is within the gate.
 func (s *server) drop(session *mcp.ClientSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session == session {
 		s.session = nil
+		s.closing.Go(func() { _ = session.Close() })
 	}
-	s.closing.Go(func() { _ = session.Close() })
 }
 
 // Close implements tool.Server.
 func (s *server) Close() {
+	s.gate.Close()
 	s.mu.Lock()
 	session := s.session
 	s.session = nil
@@ -155,17 +187,4 @@ func (s *server) Close() {
 	}
 	s.closing.Wait()
 	s.transport.CloseIdleConnections()
-}
-
-// protocolError sorts an error that the server answered with, by its code (JSON-RPC 2.0, section 5.1).
-func protocolError(e *jsonrpc.Error) *tool.Error {
-	const invalidParams, methodNotFound = -32602, -32601
-	message := tool.CleanMessage(e.Message)
-	switch e.Code {
-	case methodNotFound:
-		return &tool.Error{Code: tool.CodeUnknownTool, Message: "The MCP server has no tools.", Outcome: tool.Refused, Err: e}
-	case invalidParams:
-		return &tool.Error{Code: "InvalidParams", Message: message, Outcome: tool.Refused, Err: e}
-	}
-	return &tool.Error{Code: tool.CodeToolError, Message: fmt.Sprintf("The MCP server answered with error %d.", e.Code), Outcome: tool.InDoubt, Err: e}
 }

@@ -5,61 +5,78 @@ package tooltest
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/interlock-dev/interlock/internal/tool"
 )
 
+// canary is in what a server says and nobody may repeat.
 const canary = "canary-7f3a"
 
-// Run holds an adapter against the contract of the port.
+// Run holds an adapter against the contract of the port, and against what any HTTP server can do to it.
 func Run(t *testing.T, newServer tool.Factory, p Peer) {
 	t.Helper()
-	t.Run("exactly the arguments and the operation ID arrive", func(t *testing.T) { exactly(t, newServer, p) })
-	t.Run("numbers come back as they are", func(t *testing.T) { numbers(t, newServer, p) })
-	t.Run("a result is cut to its bound", func(t *testing.T) { cut(t, newServer, p) })
-	t.Run("an error of the tool keeps its code and loses what is unsafe", func(t *testing.T) { coded(t, newServer, p) })
-	t.Run("a server that is not there has not seen the call", func(t *testing.T) { dead(t, newServer, p) })
-	t.Run("a call that gets no answer in time is in doubt", func(t *testing.T) { silent(t, newServer, p) })
-	t.Run("calls side by side get their own answers", func(t *testing.T) { sideBySide(t, newServer, p) })
+	RunPort(t, func(t *testing.T, b Behaviour) tool.Server { t.Helper(); return behaving(t, newServer, p, b) })
+	for name, test := range map[string]func(*testing.T, tool.Factory, Peer){
+		"exactly the arguments and the operation ID arrive":        exactly,
+		"an answer without end is not read to its end":             endless,
+		"an answer that stops half-way is given up in time":        stalled,
+		"a redirect leads nowhere":                                 redirected,
+		"advice on when to come back is read":                      advised,
+		"a call is sent once, though the connection had been kept": once,
+		"a refused call leaves those under way alone":              refusedBeside,
+		"a server that was down is called again":                   back,
+		"nothing is left after closing":                            clean,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, newServer, p) })
+	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			server, _ := Open(t, newServer, during(p, func(w http.ResponseWriter, r *http.Request, _ http.Handler) { fault.handler(w, r) }))
 			_, err := server.Execute(t.Context(), Call(`{}`))
 			WantError(t, err, fault.code, fault.outcome, fault.retryable)
-			if strings.Contains(err.Error(), canary) {
+			if err != nil && strings.Contains(err.Error(), canary) {
 				t.Errorf("the error repeats what the server said: %v", err)
 			}
 		})
 	}
-	t.Run("a server that was down is called again", func(t *testing.T) {
-		var calls int
-		var mu sync.Mutex
-		server, _ := Open(t, newServer, during(p, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-			mu.Lock()
-			defer mu.Unlock()
-			if calls++; calls == 1 {
-				w.WriteHeader(http.StatusUnauthorized)
-				return
-			}
-			next.ServeHTTP(w, r)
-		}))
-		_, err := server.Execute(t.Context(), Call(`{}`))
-		WantError(t, err, tool.CodeUnauthorized, tool.Refused, false)
-		if result, err := server.Execute(t.Context(), Call(`{}`)); err != nil || string(result.Data) != `{}` {
-			t.Errorf("got %s, %v", result.Data, err)
-		}
-	})
+}
+
+// behaving gives an adapter for a peer that behaves as b says.
+func behaving(t *testing.T, newServer tool.Factory, p Peer, b Behaviour) tool.Server {
+	t.Helper()
+	handler := p.Answer(b.Data)
+	switch {
+	case b.Fail != nil:
+		handler = p.Fail(b.Fail.Code, b.Fail.Message, b.Fail.Retryable)
+	case b.Hang != nil:
+		handler = during(p, func(_ http.ResponseWriter, r *http.Request, _ http.Handler) { b.Hang(); <-r.Context().Done() })
+	}
+	server, peer := Open(t, newServer, handler)
+	if b.Gone {
+		peer.Close()
+	}
+	return server
+}
+
+func saying(status int, kind, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Www-Authenticate", `Bearer realm="`+canary+`"`)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
 }
 
 // faults are what any HTTP server can do wrong while it is called.
@@ -69,20 +86,18 @@ var faults = map[string]struct {
 	outcome   tool.Outcome
 	retryable bool
 }{
-	"a page instead of an answer": {func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, "<html>"+canary+"</html>")
-	}, "", tool.InDoubt, false},
-	"an error page": {func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "goroutine 1 [running]: "+canary, http.StatusInternalServerError)
-	}, tool.CodeUnavailable, tool.InDoubt, true},
-	"too many requests": {func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "7")
-		w.WriteHeader(http.StatusTooManyRequests)
-	}, tool.CodeUnavailable, tool.Refused, true},
-	"a redirect": {func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "http://127.0.0.1:1/"+canary, http.StatusTemporaryRedirect)
-	}, tool.CodeUnavailable, tool.Refused, false},
+	"a page instead of an answer":     {saying(200, "text/html", "<html>"+canary+"</html>"), tool.CodeMalformedResult, tool.InDoubt, false},
+	"a page that is said to be JSON":  {saying(200, "application/json", "<html>"+canary+"</html>"), tool.CodeMalformedResult, tool.InDoubt, false},
+	"nothing at all":                  {saying(200, "application/json", ""), tool.CodeMalformedResult, tool.InDoubt, false},
+	"JSON that is no answer":          {saying(200, "application/json", `{"secret":"`+canary+`"}`), tool.CodeMalformedResult, tool.InDoubt, false},
+	"JSON that nests without end":     {saying(200, "application/json", strings.Repeat("[", 1<<20)), tool.CodeMalformedResult, tool.InDoubt, false},
+	"accepted, and no answer":         {saying(202, "application/json", ""), tool.CodeMalformedResult, tool.InDoubt, false},
+	"an error page":                   {saying(500, "text/plain", "goroutine 1 [running]: "+canary), tool.CodeUnavailable, tool.InDoubt, true},
+	"a gateway's error page":          {saying(502, "text/html", "<html>"+canary), tool.CodeUnavailable, tool.InDoubt, true},
+	"too many requests":               {saying(429, "text/plain", canary), tool.CodeUnavailable, tool.Refused, true},
+	"a caller that is not known":      {saying(401, "text/plain", canary), tool.CodeUnauthorized, tool.Refused, false},
+	"a caller that may not":           {saying(403, "application/json", `{"detail":"`+canary+`"}`), tool.CodeUnauthorized, tool.Refused, false},
+	"a request that is found wanting": {saying(418, "application/json", `{"token":"`+canary+`"}`), "", tool.Refused, false},
 	"a connection that breaks before the answer": {func(http.ResponseWriter, *http.Request) {
 		panic(http.ErrAbortHandler)
 	}, tool.CodeUnavailable, tool.InDoubt, true},
@@ -93,19 +108,28 @@ var faults = map[string]struct {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}, tool.CodeUnavailable, tool.InDoubt, true},
-	"an answer without end": {func(w http.ResponseWriter, r *http.Request) {
+	"a small answer that unpacks to a large one": {func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		chunk := bytes.Repeat([]byte(" "), 1<<16)
-		for r.Context().Err() == nil {
-			if _, err := w.Write(chunk); err != nil {
-				return
-			}
-		}
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed())
 	}, tool.CodeMalformedResult, tool.InDoubt, false},
 }
 
+// packed is more white space than may be read, in few bytes.
+var packed = sync.OnceValue(func() []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(bytes.Repeat([]byte(" "), 2*tool.MaxBodyBytes))
+	_ = w.Close()
+	return b.Bytes()
+})
+
 // during lets the protocol go its way until a call comes, which h answers, or lets go on.
 func during(p Peer, h func(w http.ResponseWriter, r *http.Request, next http.Handler)) http.Handler {
+	return watching(p, func(w http.ResponseWriter, r *http.Request, next http.Handler, _ Seen) { h(w, r, next) })
+}
+
+func watching(p Peer, h func(w http.ResponseWriter, r *http.Request, next http.Handler, seen Seen)) http.Handler {
 	protocol := p.Answer(nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
@@ -113,8 +137,8 @@ func during(p Peer, h func(w http.ResponseWriter, r *http.Request, next http.Han
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		if _, isCall := p.Seen(r, body); isCall {
-			h(w, r, protocol)
+		if seen, isCall := p.Seen(r, body); isCall {
+			h(w, r, protocol, seen)
 			return
 		}
 		protocol.ServeHTTP(w, r)
@@ -123,124 +147,195 @@ func during(p Peer, h func(w http.ResponseWriter, r *http.Request, next http.Han
 
 func exactly(t *testing.T, newServer tool.Factory, p Peer) {
 	t.Helper()
-	seen := make(chan Seen, 1)
-	server, _ := Open(t, newServer, during(p, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return
-		}
-		s, _ := p.Seen(r, body)
-		seen <- s
-		r.Body = io.NopCloser(bytes.NewReader(body))
+	calls := make(chan Seen, 1)
+	server, _ := Open(t, newServer, watching(p, func(w http.ResponseWriter, r *http.Request, next http.Handler, seen Seen) {
+		calls <- seen
 		next.ServeHTTP(w, r)
 	}))
-	const arguments = `{"b":9007199254740992,"a":[1.5,"é\u0001","<&>"],"c":null}`
-	if _, err := server.Execute(t.Context(), Call(arguments)); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := <-seen, (Seen{Tool: "lookup", OperationID: "op-1", Arguments: arguments}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
-func numbers(t *testing.T, newServer tool.Factory, p Peer) {
-	t.Helper()
-	const data = `{"big":9007199254740993,"bigger":123456789012345678901234567890,"small":1e-400}`
-	server, _ := Open(t, newServer, p.Answer(json.RawMessage(data)))
-	result, err := server.Execute(t.Context(), Call(`{}`))
-	if err != nil || string(result.Data) != data || result.Truncated || result.Size != int64(len(data)) {
-		t.Errorf("got %s, size %d, truncated %t, %v", result.Data, result.Size, result.Truncated, err)
+	for _, arguments := range []string{`{"b":9007199254740993,"a":[1.50,-0,1e300,"é\u0001\u00e9","<&>\u2028"],"c":null,"":{"z":1,"y":2}}`, `{}`} {
+		if _, err := server.Execute(t.Context(), Call(arguments)); err != nil {
+			t.Errorf("with %s: %v", arguments, err)
+		}
+		if got, want := <-calls, (Seen{Tool: "lookup", OperationID: "op-1", Arguments: arguments}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
 	}
 }
 
-func cut(t *testing.T, newServer tool.Factory, p Peer) {
+func endless(t *testing.T, newServer tool.Factory, p Peer) {
 	t.Helper()
-	data := `{"text":"` + strings.Repeat(`é\"`, 10_000) + `"}`
-	server, _ := Open(t, newServer, p.Answer(json.RawMessage(data)))
-	call := Call(`{}`)
-	call.MaxResultBytes = 1000
-	result, err := server.Execute(t.Context(), call)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var beginning string
-	if err := json.Unmarshal(result.Data, &beginning); err != nil || !strings.HasPrefix(data, beginning) {
-		t.Errorf("the data is not a string that holds the beginning: %.60s, %v", result.Data, err)
-	}
-	if !result.Truncated || len(result.Data) > 1000 || len(result.Data) < 800 || result.Size != int64(len(data)) {
-		t.Errorf("got %d bytes of %d, truncated %t", len(result.Data), result.Size, result.Truncated)
-	}
-}
-
-func coded(t *testing.T, newServer tool.Factory, p Peer) {
-	t.Helper()
-	server, _ := Open(t, newServer, p.Fail("OutOfStock", "sold \x1b[31mout\u202e "+strings.Repeat("x", 5000), true))
-	_, err := server.Execute(t.Context(), Call(`{}`))
-	e := WantError(t, err, "OutOfStock", tool.Refused, true)
-	if !strings.HasPrefix(e.Message, "sold [31mout x") || len(e.Message) > tool.MaxMessageBytes {
-		t.Errorf("the message is %.40q of %d bytes", e.Message, len(e.Message))
-	}
-	server, _ = Open(t, newServer, p.Fail("not a code!", "no", false))
-	_, err = server.Execute(t.Context(), Call(`{}`))
-	WantError(t, err, tool.CodeToolError, tool.Refused, false)
-}
-
-func dead(t *testing.T, newServer tool.Factory, p Peer) {
-	t.Helper()
-	gone := httptest.NewServer(p.Answer(json.RawMessage(`"x"`)))
-	gone.Close()
-	server, err := newServer(tool.Config{URL: gone.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	_, err = server.Execute(t.Context(), Call(`{}`))
-	WantError(t, err, tool.CodeUnavailable, tool.NotSent, true)
-}
-
-func silent(t *testing.T, newServer tool.Factory, p Peer) {
-	t.Helper()
-	server, _ := Open(t, newServer, during(p, func(_ http.ResponseWriter, r *http.Request, _ http.Handler) { <-r.Context().Done() }))
-	// The session, if there is one, is open before the time begins.
-	warm, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	_, err := server.Execute(warm, Call(`{}`))
-	cancel()
-	WantError(t, err, tool.CodeTimeout, "", true)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err = server.Execute(ctx, Call(`{}`))
-	WantError(t, err, tool.CodeTimeout, tool.InDoubt, true)
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = server.Execute(over, Call(`{}`))
-	WantError(t, err, tool.CodeTimeout, "", true)
-}
-
-func sideBySide(t *testing.T, newServer tool.Factory, p Peer) {
-	t.Helper()
-	server, _ := Open(t, newServer, p.Answer(nil))
-	var calls sync.WaitGroup
-	for i := range 20 {
-		calls.Go(func() {
-			arguments := fmt.Sprintf(`{"n":%d}`, i)
-			result, err := server.Execute(t.Context(), Call(arguments))
-			if err != nil || string(result.Data) != arguments {
-				t.Errorf("got %s, %v, want %s", result.Data, err, arguments)
+	var written atomic.Int64
+	server, _ := Open(t, newServer, during(p, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "application/json")
+		chunk := bytes.Repeat([]byte(" "), 1<<16)
+		for written.Load() < 200<<20 {
+			n, err := w.Write(chunk)
+			if err != nil {
+				return
 			}
-		})
+			written.Add(int64(n))
+		}
+	}))
+	_, err := server.Execute(t.Context(), Call(`{}`))
+	WantError(t, err, tool.CodeMalformedResult, tool.InDoubt, false)
+	// Beside what is read, the kernel takes some megabytes.
+	if got := written.Load(); got > 64<<20 {
+		t.Errorf("the server could send %d bytes", got)
 	}
-	calls.Wait()
 }
 
-// WantError checks an error of the port and gives it. An empty code or outcome is any.
-func WantError(t *testing.T, err error, code string, outcome tool.Outcome, retryable bool) tool.Error {
+func stalled(t *testing.T, newServer tool.Factory, p Peer) {
 	t.Helper()
-	var e *tool.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("got %v (%T), want a *tool.Error", err, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	server, _ := Open(t, newServer, during(p, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"`)
+		_ = http.NewResponseController(w).Flush()
+		cancel()
+		<-r.Context().Done()
+	}))
+	begin := time.Now()
+	_, err := server.Execute(ctx, Call(`{}`))
+	WantError(t, err, tool.CodeTimeout, tool.InDoubt, true)
+	if took := time.Since(begin); took > soon {
+		t.Errorf("it took %s", took)
 	}
-	if (code != "" && e.Code != code) || (outcome != "" && e.Outcome != outcome) || e.Retryable != retryable || e.Message == "" {
-		t.Errorf("got %+v, want code %q, outcome %q, retryable %t and a message", *e, code, outcome, retryable)
+}
+
+func redirected(t *testing.T, newServer tool.Factory, p Peer) {
+	t.Helper()
+	var visits atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits.Add(1) }))
+	defer elsewhere.Close()
+	for status, outcome := range map[int]tool.Outcome{301: tool.InDoubt, 302: tool.InDoubt, 303: tool.InDoubt, 307: tool.Refused, 308: tool.Refused} {
+		server, _ := Open(t, newServer, during(p, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+			http.Redirect(w, r, elsewhere.URL+"/"+canary, status)
+		}))
+		_, err := server.Execute(t.Context(), Call(`{}`))
+		if e := WantError(t, err, tool.CodeUnavailable, outcome, false); strings.Contains(e.Message, canary) {
+			t.Errorf("the error repeats what the server said: %v", err)
+		}
 	}
-	return *e
+	if n := visits.Load(); n != 0 {
+		t.Errorf("the other host was asked %d times", n)
+	}
+}
+
+func advised(t *testing.T, newServer tool.Factory, p Peer) {
+	t.Helper()
+	const now = "Fri, 02 Jan 2026 00:00:00 GMT"
+	for value, want := range map[string]time.Duration{
+		"7": 7 * time.Second, "Fri, 02 Jan 2026 00:01:00 GMT": time.Minute, "Thu, 01 Jan 2026 00:00:00 GMT": 0, "-5": 0, "soon": 0, "": 0,
+		"99999999999999999999": 7 * 24 * time.Hour, "Fri, 02 Jan 2099 00:00:00 GMT": 7 * 24 * time.Hour,
+	} {
+		for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+			server, _ := Open(t, newServer, during(p, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+				w.Header()["Date"], w.Header()["Retry-After"] = []string{now}, []string{value}
+				w.WriteHeader(status)
+			}))
+			_, err := server.Execute(t.Context(), Call(`{}`))
+			if e := WantError(t, err, tool.CodeUnavailable, "", true); e.RetryAfter != want {
+				t.Errorf("%d with %q: wait %s, want %s", status, value, e.RetryAfter, want)
+			}
+		}
+	}
+}
+
+func once(t *testing.T, newServer tool.Factory, p Peer) {
+	t.Helper()
+	var calls atomic.Int64
+	server, _ := Open(t, newServer, during(p, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if calls.Add(1) > 1 {
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(w, r)
+	}))
+	if _, err := server.Execute(t.Context(), Call(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := server.Execute(t.Context(), Call(`{}`))
+	WantError(t, err, tool.CodeUnavailable, tool.InDoubt, true)
+	if n := calls.Load(); n != 2 {
+		t.Errorf("two calls arrived as %d", n)
+	}
+}
+
+func refusedBeside(t *testing.T, newServer tool.Factory, p Peer) {
+	t.Helper()
+	// What the server says to the calls beside; each is a way for a client to lose its head.
+	sayings := []http.HandlerFunc{
+		saying(400, "text/plain", "no"), saying(401, "text/plain", "no"), saying(403, "text/plain", "no"), saying(422, "application/json", `{}`), saying(503, "", ""),
+		saying(200, "application/json", "{"), saying(200, "text/html", "<html>"), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	}
+	waiting, release := make(chan struct{}), make(chan struct{})
+	var next atomic.Int64
+	server, _ := Open(t, newServer, watching(p, func(w http.ResponseWriter, r *http.Request, protocol http.Handler, seen Seen) {
+		if seen.Arguments == `{"slow":true}` {
+			close(waiting)
+			<-release
+			protocol.ServeHTTP(w, r)
+			return
+		}
+		sayings[next.Add(1)-1](w, r)
+	}))
+	slow := make(chan error, 1)
+	go func() { _, err := server.Execute(t.Context(), Call(`{"slow":true}`)); slow <- err }()
+	<-waiting
+	for range sayings {
+		if _, err := server.Execute(t.Context(), Call(`{}`)); err == nil {
+			t.Error("a call that was refused succeeded")
+		}
+	}
+	close(release)
+	if err := <-slow; err != nil {
+		t.Errorf("the call under way: %v", err)
+	}
+}
+
+func back(t *testing.T, newServer tool.Factory, p Peer) {
+	t.Helper()
+	for name, fault := range faults {
+		var calls atomic.Int64
+		server, _ := Open(t, newServer, during(p, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			if calls.Add(1) == 1 {
+				fault.handler(w, r)
+				return
+			}
+			next.ServeHTTP(w, r)
+		}))
+		if _, err := server.Execute(t.Context(), Call(`{}`)); err == nil {
+			t.Errorf("%s: it succeeded", name)
+		}
+		if result, err := server.Execute(t.Context(), Call(`{}`)); err != nil || string(result.Data) != `{}` {
+			t.Errorf("after %s: got %s, %v", name, result.Data, err)
+		}
+	}
+}
+
+func clean(t *testing.T, newServer tool.Factory, p Peer) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	var calls atomic.Int64
+	peer := httptest.NewServer(during(p, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		switch calls.Add(1) % 3 {
+		case 0:
+			<-r.Context().Done()
+		case 1:
+			next.ServeHTTP(w, r)
+		case 2:
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	server, err := newServer(tool.Config{URL: peer.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, _ = server.Execute(ctx, Call(`{}`))
+		cancel()
+	}
+	server.Close()
+	peer.Close()
+	goleak.VerifyNone(t, before)
 }
