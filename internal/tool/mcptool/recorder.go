@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -20,15 +19,9 @@ import (
 // asideTimeout bounds a request that nobody waits for: a notification, an answer to the server, the end of a session.
 const asideTimeout = time.Second
 
-// errNoAnswer is an answer that is none, whatever its status says.
+// errNoAnswer is an answer that is none. To the SDK it is a request that never went out, which leaves the session as it is;
+// the answer itself would end it, and the calls of others with it.
 var errNoAnswer = errors.New("the answer is not what the protocol promises")
-
-// A statusError is an HTTP status that stands for itself. To the SDK it is a request that never went out, which leaves the
-// session as it is; the status itself would end it, for some.
-type statusError int
-
-// Error implements error.
-func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }
 
 // A recorder bounds every body, and notes in the exchange of the context what the wire holds.
 type recorder struct {
@@ -71,9 +64,7 @@ func (r recorder) whole(response *http.Response, seen *exchange) (*http.Response
 		return nil, err
 	case !isSuccess(response) && ok && answer.Error != nil:
 		return nil, answer.Error
-	case !isSuccess(response):
-		return nil, statusError(response.StatusCode)
-	case !ok:
+	case !isSuccess(response) || !ok:
 		return nil, errNoAnswer
 	}
 	response.Header.Set("Content-Type", "application/json")
@@ -102,7 +93,7 @@ func (r recorder) aside(request *http.Request) (*http.Response, error) {
 	_, _ = io.CopyN(io.Discard, response.Body, 4<<10)
 	_ = response.Body.Close()
 	if !isSuccess(response) {
-		return nil, statusError(response.StatusCode)
+		return nil, errNoAnswer
 	}
 	response.Body = http.NoBody
 	return response, nil

@@ -4,6 +4,7 @@
 package mcptool_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -198,4 +199,65 @@ func TestClose_isNotHeldUp(t *testing.T) {
 		t.Errorf("closing took %s", took)
 	}
 	tooltest.WantError(t, <-failed, tool.CodeTimeout, tool.InDoubt, true)
+}
+
+// TestExchange_aBrokenSessionIsMadeAnewBeforeTheNextCall: the SDK takes a stream that it can't read for the end of everything.
+func TestExchange_aBrokenSessionIsMadeAnewBeforeTheNextCall(t *testing.T) {
+	for _, p := range []peer{{stateless: true}, {}} {
+		var calls atomic.Int64
+		server, _ := tooltest.Open(t, mcptool.New, instead(p, "tools/call", func(w http.ResponseWriter, r *http.Request, id string) {
+			if calls.Add(1) == 1 {
+				says(200, "text/event-stream", "data: words\n\n")(w, r, id)
+				return
+			}
+			says(200, "application/json", `{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"structuredContent":1}}`)(w, r, id)
+		}))
+		_, err := server.Execute(t.Context(), tooltest.Call(`{}`))
+		tooltest.WantError(t, err, tool.CodeMalformedResult, tool.InDoubt, false)
+		if got, err := server.Execute(t.Context(), tooltest.Call(`{}`)); err != nil || string(got.Data) != `1` || calls.Load() != 2 {
+			t.Errorf("%+v: got %s, %v with %d calls", p, got.Data, err, calls.Load())
+		}
+	}
+}
+
+// TestExchange_aNotificationThatIsRefusedDisturbsNobody: the SDK sends one for each call that is given up.
+func TestExchange_aNotificationThatIsRefusedDisturbsNobody(t *testing.T) {
+	arrived, refused, release := make(chan struct{}, 2), make(chan struct{}, 1), make(chan struct{})
+	notified := instead(peer{}, "notifications/cancelled", func(w http.ResponseWriter, _ *http.Request, _ string) {
+		w.WriteHeader(http.StatusUnauthorized)
+		refused <- struct{}{}
+	})
+	called := instead(peer{}, "tools/call", func(w http.ResponseWriter, r *http.Request, id string) {
+		arrived <- struct{}{}
+		select {
+		case <-release:
+			says(200, "application/json", `{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"structuredContent":1}}`)(w, r, id)
+		case <-r.Context().Done():
+		}
+	})
+	server, _ := tooltest.Open(t, mcptool.New, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if bytes.Contains(body, []byte(`"tools/call"`)) {
+			called.ServeHTTP(w, r)
+			return
+		}
+		notified.ServeHTTP(w, r)
+	}))
+	stays := make(chan error, 1)
+	go func() { _, err := server.Execute(t.Context(), tooltest.Call(`{}`)); stays <- err }()
+	<-arrived
+	ctx, giveUp := context.WithCancel(t.Context())
+	leaves := make(chan error, 1)
+	go func() { _, err := server.Execute(ctx, tooltest.Call(`{}`)); leaves <- err }()
+	<-arrived
+	giveUp()
+	tooltest.WantError(t, <-leaves, tool.CodeTimeout, tool.InDoubt, true)
+	<-refused
+	// The answer to the notification is on its way: give it the time to do harm.
+	time.Sleep(50 * time.Millisecond)
+	close(release)
+	if err := <-stays; err != nil {
+		t.Errorf("the other call: %v", err)
+	}
 }
