@@ -235,9 +235,13 @@ func TestExchange_aNotificationThatIsRefusedDisturbsNobody(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	})
+	var sessions atomic.Int64
 	server, _ := tooltest.Open(t, mcptool.New, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
+		if bytes.Contains(body, []byte(`"initialize"`)) {
+			sessions.Add(1)
+		}
 		if bytes.Contains(body, []byte(`"tools/call"`)) {
 			called.ServeHTTP(w, r)
 			return
@@ -259,5 +263,8 @@ func TestExchange_aNotificationThatIsRefusedDisturbsNobody(t *testing.T) {
 	close(release)
 	if err := <-stays; err != nil {
 		t.Errorf("the other call: %v", err)
+	}
+	if _, err := server.Execute(t.Context(), tooltest.Call(`{}`)); err != nil || sessions.Load() != 1 {
+		t.Errorf("the next call: %v, in session %d, want the first", err, sessions.Load())
 	}
 }
