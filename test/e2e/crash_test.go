@@ -182,6 +182,7 @@ var _ = Describe("an operator that is killed", func() {
 		aChatModel(ctx, namespace, server.URL)
 
 		// The state of the world at the moment of the crash: the model was asked, and its answer is stored.
+		expectUsable(ctx, namespace, "adopted")
 		interlock.kill()
 		r := aRun(ctx, namespace, []string{"adopted"})
 		now := metav1.Now()

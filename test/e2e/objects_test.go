@@ -83,6 +83,16 @@ func aTool(ctx context.Context, namespace, name string, mutate ...func(*v1alpha1
 	create(ctx, b)
 }
 
+// expectUsable waits until runs may use a tool.
+func expectUsable(ctx context.Context, namespace, name string) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		var b v1alpha1.ToolBinding
+		g.Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &b)).To(Succeed())
+		g.Expect(meta.IsStatusConditionTrue(b.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	}, patience).Should(Succeed())
+}
+
 // aRun makes a run of the model "model" with tools.
 func aRun(ctx context.Context, namespace string, toolNames []string, mutate ...func(*v1alpha1.AgentRun)) *v1alpha1.AgentRun {
 	GinkgoHelper()
