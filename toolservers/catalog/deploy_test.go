@@ -13,6 +13,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/interlock-dev/interlock/toolservers/internal/serving"
 )
 
 func readManifest(t *testing.T, file string, into any) {
@@ -30,12 +32,12 @@ func TestDeploy_startsWithItsFlagsAndFindsItsCertificate(t *testing.T) {
 	var d appsv1.Deployment
 	readManifest(t, "deployment.yaml", &d)
 	pod := d.Spec.Template.Spec
-	o, err := parseOptions(pod.Containers[0].Args, io.Discard)
-	if err != nil || !o.usesTLS() {
-		t.Errorf("flags %v: TLS %v, %v", pod.Containers[0].Args, o.usesTLS(), err)
+	o, err := serving.Parse("catalog", listen, pod.Containers[0].Args, io.Discard, nil)
+	if err != nil || !o.UsesTLS() {
+		t.Errorf("flags %v: TLS %v, %v", pod.Containers[0].Args, o.UsesTLS(), err)
 	}
 	mount := pod.Containers[0].VolumeMounts[0]
-	for _, file := range []string{o.certFile, o.keyFile} {
+	for _, file := range []string{o.CertFile, o.KeyFile} {
 		if !strings.HasPrefix(file, mount.MountPath+"/") {
 			t.Errorf("%s is not below %s", file, mount.MountPath)
 		}
@@ -43,7 +45,7 @@ func TestDeploy_startsWithItsFlagsAndFindsItsCertificate(t *testing.T) {
 	if mount.Name != pod.Volumes[0].Name || pod.Volumes[0].Secret == nil {
 		t.Errorf("%s is mounted from %+v", mount.Name, pod.Volumes[0])
 	}
-	wait := int64(shutdownTimeout.Seconds()) + pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds
+	wait := int64(serving.ShutdownTimeout.Seconds()) + pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds
 	if *pod.TerminationGracePeriodSeconds <= wait {
 		t.Errorf("a grace period of %ds is over before the server has waited its %ds", *pod.TerminationGracePeriodSeconds, wait)
 	}

@@ -22,11 +22,15 @@ import (
 	"time"
 
 	"github.com/interlock-dev/interlock/toolservers/catalog/data"
-	"github.com/interlock-dev/interlock/toolservers/catalog/httpapi"
-	"github.com/interlock-dev/interlock/toolservers/catalog/mcpapi"
 	"github.com/interlock-dev/interlock/toolservers/catalog/technologies"
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/httpapi"
+	"github.com/interlock-dev/interlock/toolservers/internal/mcpapi"
+	"github.com/interlock-dev/interlock/toolservers/internal/serving"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
+
+// listen is where the server is found unless it is told otherwise.
+const listen = "127.0.0.1:8471"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
@@ -43,7 +47,7 @@ func main() {
 
 // run serves until ctx is done. Logs go to output, one JSON object a line.
 func run(ctx context.Context, args []string, output io.Writer) (err error) {
-	o, err := parseOptions(args, output)
+	o, err := serving.Parse("catalog", listen, args, output, nil)
 	if err != nil {
 		return err
 	}
@@ -67,9 +71,9 @@ func run(ctx context.Context, args []string, output io.Writer) (err error) {
 		return err
 	}
 	mcp := mcpapi.New("catalog", version(), runner, log)
-	handler := httpapi.New(runner, catalog.Ready, mcp, time.Now, log)
+	handler := httpapi.New(runner, catalog.Ready, time.Now, log, httpapi.WithMCP(mcp))
 
-	return serve(ctx, o, handler, log.With("data", set.Version))
+	return serving.Serve(ctx, o, handler, log.With("data", set.Version))
 }
 
 // version is what this binary was built from, where the build knows.

@@ -6,7 +6,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -19,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
+
+	"github.com/interlock-dev/interlock/toolservers/internal/serving/servingtest"
 )
 
 // asCatalog makes the test binary be the server.
@@ -35,44 +36,7 @@ func TestMain(m *testing.M) {
 // start runs the server until the test ends, and gives its address.
 func start(t *testing.T, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	log, output := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		err := run(ctx, append([]string{"--listen", "127.0.0.1:0"}, args...), output)
-		_ = output.Close()
-		ended <- err
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("run: %v", err)
-		}
-	})
-	lines := bufio.NewScanner(log)
-	address := listening(t, lines)
-	// The rest is read on, or the server would wait for us.
-	go func() {
-		for lines.Scan() {
-			continue
-		}
-	}()
-	return address
-}
-
-// listening reads the line that tells the address.
-func listening(t *testing.T, lines *bufio.Scanner) string {
-	t.Helper()
-	if !lines.Scan() {
-		t.Fatal("the server ended at once")
-	}
-	var line struct {
-		Msg, Address string
-	}
-	if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Msg != "listening" {
-		t.Fatalf("the first line is %s (%v)", lines.Text(), err)
-	}
-	return line.Address
+	return servingtest.Start(t, run, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
 }
 
 func invoke(t *testing.T, client *http.Client, url, tool, arguments string) map[string]any {
@@ -168,7 +132,7 @@ func TestMain_endsWellOnASignal(t *testing.T) {
 			if err := command.Start(); err != nil {
 				t.Fatal(err)
 			}
-			listening(t, bufio.NewScanner(log))
+			servingtest.Listening(t, bufio.NewScanner(log))
 			if err := command.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}

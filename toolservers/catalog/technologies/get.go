@@ -5,11 +5,10 @@ package technologies
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	"github.com/interlock-dev/interlock/toolservers/catalog/data"
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 type getArguments struct {
@@ -41,8 +40,8 @@ type browser struct {
 	OrEarlier bool      `json:"orEarlier,omitempty"`
 }
 
-func (c *Catalog) get(_ context.Context, arguments json.RawMessage) (tool.Answer, error) {
-	asked, err := decode[getArguments](arguments)
+func (c *Catalog) get(_ context.Context, op tool.Operation) (tool.Answer, error) {
+	asked, err := decode[getArguments](op.Arguments)
 	if err != nil {
 		return tool.Answer{}, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/interlock-dev/interlock/toolservers/catalog/data"
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 func TestGet_tellsAll(t *testing.T) {

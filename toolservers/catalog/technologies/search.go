@@ -5,10 +5,9 @@ package technologies
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/interlock-dev/interlock/toolservers/catalog/data"
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 const defaultLimit = 10
@@ -40,8 +39,8 @@ type technology struct {
 	Baseline    baseline `json:"baseline"`
 }
 
-func (c *Catalog) search(ctx context.Context, arguments json.RawMessage) (tool.Answer, error) {
-	asked, err := decode[searchArguments](arguments)
+func (c *Catalog) search(ctx context.Context, op tool.Operation) (tool.Answer, error) {
+	asked, err := decode[searchArguments](op.Arguments)
 	if err != nil {
 		return tool.Answer{}, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/interlock-dev/interlock/toolservers/catalog/data"
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 func ids(answer searchAnswer) []string {
@@ -149,7 +149,7 @@ func TestSearch_refusesArguments(t *testing.T) {
 
 func TestSearch_takesWholeNumbersHoweverWritten(t *testing.T) {
 	d := openDesk(t)
-	result, err := d.runner.Call(t.Context(), SearchTool, []byte(`{"query":"css","limit":2.0}`))
+	result, err := d.runner.Call(t.Context(), SearchTool, tool.Operation{Arguments: []byte(`{"query":"css","limit":2.0}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

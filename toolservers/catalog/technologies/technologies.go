@@ -17,7 +17,7 @@ import (
 
 	"github.com/interlock-dev/interlock/toolservers/catalog/data"
 	"github.com/interlock-dev/interlock/toolservers/catalog/search"
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 // The names of the tools.
@@ -73,7 +73,7 @@ func (c *Catalog) Tools() ([]tool.Tool, error) {
 		Title: "Search web technologies",
 		Description: "Find web platform features (CSS, HTML, JavaScript, Web APIs) by words, with their Baseline status: whether " +
 			"all major browsers have them. With asOf, the status is that of a past day. Use get_technology for browser versions.",
-		Run: c.search,
+		Call: c.search,
 	})
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (c *Catalog) Tools() ([]tool.Tool, error) {
 		Title: "Get a web technology",
 		Description: "Tell all about one web platform feature: its Baseline status, the browser versions that have it and when " +
 			"they came out, its specifications, and whether its use is discouraged. With asOf, by the end of a past day.",
-		Run: c.get,
+		Call: c.get,
 	})
 	if err != nil {
 		return nil, err

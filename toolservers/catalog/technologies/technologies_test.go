@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/interlock-dev/interlock/toolservers/catalog/data"
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -100,7 +100,7 @@ func (d *desk) try(t *testing.T, name string, arguments map[string]any) (*tool.R
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.runner.Call(t.Context(), name, raw)
+	return d.runner.Call(t.Context(), name, tool.Operation{Arguments: raw})
 }
 
 // refused fails the test unless the call is refused with the code.

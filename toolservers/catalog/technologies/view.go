@@ -5,7 +5,7 @@ package technologies
 
 import (
 	"github.com/interlock-dev/interlock/toolservers/catalog/data"
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 // baseline is how answers write a data.Baseline.

@@ -6,6 +6,8 @@
 //
 // A tool's data is the structured content; what it rests on travels in the result's _meta. A tool's failure is a result
 // too (isError), so that the model sees it.
+//
+// Tools that write are not offered: a call by MCP has no operation ID, so it could not be told from its repetition.
 package mcpapi
 
 import (
@@ -18,7 +20,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 // The keys of a result's _meta.
@@ -32,13 +34,16 @@ const (
 // maxBodyBytes leaves room for the envelope around the longest arguments.
 const maxBodyBytes = tool.MaxArgumentBytes + 16<<10
 
-// New serves the runner's tools under the name and version of this server.
+// New serves the runner's tools that read under the name and version of this server.
 func New(name, version string, runner *tool.Runner, log *slog.Logger) http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: name, Version: version}, &mcp.ServerOptions{
 		// The tools never change while the server runs, and it sends no logs to clients.
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	for _, t := range runner.Tools() {
+		if !t.Reads() {
+			continue
+		}
 		server.AddTool(describe(t), handler(runner, t.Name, log))
 	}
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
@@ -67,7 +72,7 @@ func describe(t tool.Tool) *mcp.Tool {
 
 func handler(runner *tool.Runner, name string, log *slog.Logger) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		result, err := runner.Call(ctx, name, r.Params.Arguments)
+		result, err := runner.Call(ctx, name, tool.Operation{Arguments: r.Params.Arguments})
 		if err != nil {
 			log.InfoContext(ctx, "mcp call", "tool", name, "code", err.Code)
 			return failure(err)

@@ -1,7 +1,12 @@
 // Copyright The Interlock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package serving is how a tool server listens: its flags, TLS with a certificate that may be renewed, bounds on connections
+// and an end that waits for the calls under way.
+//
+// It never serves in the clear to other machines unless it is told to, and knows nothing of what is served. The main
+// function is Serve.
+package serving
 
 import (
 	"context"
@@ -21,11 +26,12 @@ const (
 	writeTimeout      = 30 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 16 << 10
-	shutdownTimeout   = 15 * time.Second
+	// ShutdownTimeout is how long the end waits for the calls under way.
+	ShutdownTimeout = 15 * time.Second
 )
 
-// serve listens and serves until ctx is done, then lets the calls under way end, for a while.
-func serve(ctx context.Context, o options, handler http.Handler, log *slog.Logger) error {
+// Serve listens and serves until ctx is done, then lets the calls under way end, for a while.
+func Serve(ctx context.Context, o Options, handler http.Handler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -35,23 +41,23 @@ func serve(ctx context.Context, o options, handler http.Handler, log *slog.Logge
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	if o.usesTLS() {
-		pair, err := loadKeyPair(o.certFile, o.keyFile, log)
+	if o.UsesTLS() {
+		pair, err := loadKeyPair(o.CertFile, o.KeyFile, log)
 		if err != nil {
 			return err
 		}
 		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.certificate}
 	}
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", o.listen)
+	listener, err := config.Listen(ctx, "tcp", o.Listen)
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	log.InfoContext(ctx, "listening", "address", listener.Addr().String(), "tls", o.usesTLS())
+	log.InfoContext(ctx, "listening", "address", listener.Addr().String(), "tls", o.UsesTLS())
 
 	served := make(chan error, 1)
 	go func() {
-		if o.usesTLS() {
+		if o.UsesTLS() {
 			served <- server.ServeTLS(listener, "", "")
 			return
 		}
@@ -68,7 +74,7 @@ func serve(ctx context.Context, o options, handler http.Handler, log *slog.Logge
 
 // stop waits for the calls under way. Those that are not done in time are cut off, which is reported.
 func stop(ctx context.Context, server *http.Server, served <-chan error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 	defer cancel()
 	err := server.Shutdown(ctx)
 	if err != nil {

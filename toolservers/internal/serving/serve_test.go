@@ -1,7 +1,7 @@
 // Copyright The Interlock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package serving
 
 import (
 	"bufio"
@@ -21,7 +21,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/interlock-dev/interlock/toolservers/internal/serving/servingtest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestServe_letsACallEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -35,10 +41,10 @@ func TestServe_letsACallEnd(t *testing.T) {
 	log, output := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve(ctx, options{listen: "127.0.0.1:0"}, handler, slog.New(slog.NewJSONHandler(output, nil)))
+		ended <- Serve(ctx, Options{Listen: "127.0.0.1:0"}, handler, slog.New(slog.NewJSONHandler(output, nil)))
 	}()
 	lines := bufio.NewScanner(log)
-	address := listening(t, lines)
+	address := servingtest.Listening(t, lines)
 
 	answered := make(chan string, 1)
 	go func() {
@@ -104,18 +110,18 @@ func write(t *testing.T, file string, content []byte) {
 	}
 }
 
-func TestRun_servesTLSAndTakesARenewedCertificate(t *testing.T) {
+func TestServe_servesTLSAndTakesARenewedCertificate(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	pool := issue(t, certFile, keyFile, 1)
-	address := start(t, "--tls-cert-file", certFile, "--tls-key-file", keyFile)
+	address := servingtest.Start(t, func(ctx context.Context, _ []string, output io.Writer) error {
+		o := Options{Listen: "127.0.0.1:0", CertFile: certFile, KeyFile: keyFile}
+		return Serve(ctx, o, http.NotFoundHandler(), slog.New(slog.NewJSONHandler(output, nil)))
+	})
 
 	// serial says which certificate a new connection is shown.
 	serial := func(pool *x509.CertPool) int64 {
 		t.Helper()
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
-		defer transport.CloseIdleConnections()
-		invoke(t, &http.Client{Transport: transport}, "https://"+address, "get_technology", `{"id":"grid"}`)
 		dialer := tls.Dialer{Config: &tls.Config{RootCAs: pool}}
 		connection, err := dialer.DialContext(t.Context(), "tcp", address)
 		if err != nil {

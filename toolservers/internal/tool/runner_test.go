@@ -26,24 +26,29 @@ const word = `{"type": "object", "additionalProperties": false, "required": ["wo
 	"properties": {"word": {"type": "string", "maxLength": 10}, "day": {"type": "string", "format": "date"}}}`
 
 // running makes a runner of one tool, "echo", that does what run does, and gives its log.
-func running(t *testing.T, run func(context.Context, json.RawMessage) (Answer, error)) (*Runner, *bytes.Buffer) {
+func running(t *testing.T, run func(context.Context, Operation) (Answer, error)) (*Runner, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	r, err := NewRunner("words@1", func() time.Time { return noon }, slog.New(slog.NewTextHandler(&log, nil)),
-		Tool{Name: "echo", InputSchema: json.RawMessage(word), Run: run})
+		Tool{Name: "echo", InputSchema: json.RawMessage(word), Call: run})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r, &log
 }
 
-func echo(_ context.Context, arguments json.RawMessage) (Answer, error) {
-	return Answer{Data: map[string]string{"heard": string(arguments)}, Sources: []Source{{ID: "s"}}}, nil
+// with gives an operation of those arguments.
+func with(arguments string) Operation {
+	return Operation{ID: "op-1", Arguments: json.RawMessage(arguments)}
+}
+
+func echo(_ context.Context, op Operation) (Answer, error) {
+	return Answer{Data: map[string]string{"heard": string(op.Arguments)}, Sources: []Source{{ID: "s"}}}, nil
 }
 
 func TestCall_tellsWhatWhereAndWhen(t *testing.T) {
 	r, _ := running(t, echo)
-	got, err := r.Call(t.Context(), "echo", json.RawMessage(`{"word":"<b>"}`))
+	got, err := r.Call(t.Context(), "echo", with(`{"word":"<b>"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +64,8 @@ func TestCall_tellsWhatWhereAndWhen(t *testing.T) {
 }
 
 func TestCall_alwaysListsSources(t *testing.T) {
-	r, _ := running(t, func(context.Context, json.RawMessage) (Answer, error) { return Answer{}, nil })
-	got, err := r.Call(t.Context(), "echo", json.RawMessage(`{"word":"a"}`))
+	r, _ := running(t, func(context.Context, Operation) (Answer, error) { return Answer{}, nil })
+	got, err := r.Call(t.Context(), "echo", with(`{"word":"a"}`))
 	if err != nil || got.Sources == nil {
 		t.Errorf("Call = %+v, %v", got, err)
 	}
@@ -87,7 +92,7 @@ func TestCall_refusesWhatDoesNotFit(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := r.Call(t.Context(), tt.tool, json.RawMessage(tt.arguments))
+			_, err := r.Call(t.Context(), tt.tool, with(tt.arguments))
 			if err == nil || err.Code != tt.want || !strings.Contains(err.Message, tt.says) {
 				t.Errorf("Call = %v, want %s with %q", err, tt.want, tt.says)
 			}
@@ -97,7 +102,7 @@ func TestCall_refusesWhatDoesNotFit(t *testing.T) {
 
 func TestCall_boundsWhatItSaysOfArguments(t *testing.T) {
 	r, err := NewRunner("", time.Now, slog.New(slog.DiscardHandler),
-		Tool{Name: "echo", InputSchema: json.RawMessage(`{"type":"object","additionalProperties":{"type":"string"}}`), Run: echo})
+		Tool{Name: "echo", InputSchema: json.RawMessage(`{"type":"object","additionalProperties":{"type":"string"}}`), Call: echo})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +114,7 @@ func TestCall_boundsWhatItSaysOfArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, refusal := r.Call(t.Context(), "echo", raw)
+	_, refusal := r.Call(t.Context(), "echo", Operation{Arguments: raw})
 	if refusal == nil || len(refusal.Message) > maxViolations*(2*maxText+20) || strings.Contains(refusal.Message, "\n") {
 		t.Errorf("Call = %v", refusal)
 	}
@@ -119,16 +124,16 @@ func TestCall_boundsWhatItSaysOfArguments(t *testing.T) {
 }
 
 func TestCall_keepsItsInsideToItself(t *testing.T) {
-	tests := map[string]func(context.Context, json.RawMessage) (Answer, error){
-		"an unknown error":       func(context.Context, json.RawMessage) (Answer, error) { return Answer{}, errors.New("disk on fire") },
-		"a panic":                func(context.Context, json.RawMessage) (Answer, error) { panic("disk on fire") },
-		"an answer without JSON": func(context.Context, json.RawMessage) (Answer, error) { return Answer{Data: make(chan int)}, nil },
+	tests := map[string]func(context.Context, Operation) (Answer, error){
+		"an unknown error":       func(context.Context, Operation) (Answer, error) { return Answer{}, errors.New("disk on fire") },
+		"a panic":                func(context.Context, Operation) (Answer, error) { panic("disk on fire") },
+		"an answer without JSON": func(context.Context, Operation) (Answer, error) { return Answer{Data: make(chan int)}, nil },
 	}
 	for name, run := range tests {
 		t.Run(name, func(t *testing.T) {
 			r, log := running(t, run)
-			_, err := r.Call(t.Context(), "echo", json.RawMessage(`{"word":"secret"}`))
-			if diff := cmp.Diff(&Error{Internal, "the tool server failed"}, err); diff != "" {
+			_, err := r.Call(t.Context(), "echo", with(`{"word":"secret"}`))
+			if diff := cmp.Diff(Errorf(Internal, "the tool server failed"), err); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if !strings.Contains(log.String(), "call failed") || strings.Contains(log.String(), "secret") {
@@ -139,23 +144,23 @@ func TestCall_keepsItsInsideToItself(t *testing.T) {
 }
 
 func TestCall_passesOnWhatAToolSays(t *testing.T) {
-	r, _ := running(t, func(context.Context, json.RawMessage) (Answer, error) {
+	r, _ := running(t, func(context.Context, Operation) (Answer, error) {
 		return Answer{}, Errorf(NotFound, "no %s", "word")
 	})
-	_, err := r.Call(t.Context(), "echo", json.RawMessage(`{"word":"a"}`))
-	if diff := cmp.Diff(&Error{NotFound, "no word"}, err); diff != "" {
+	_, err := r.Call(t.Context(), "echo", with(`{"word":"a"}`))
+	if diff := cmp.Diff(Errorf(NotFound, "no word"), err); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestCall_endsWithItsContext(t *testing.T) {
-	r, _ := running(t, func(ctx context.Context, _ json.RawMessage) (Answer, error) {
+	r, _ := running(t, func(ctx context.Context, _ Operation) (Answer, error) {
 		<-ctx.Done()
 		return Answer{}, ctx.Err()
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := r.Call(ctx, "echo", json.RawMessage(`{"word":"a"}`))
+	_, err := r.Call(ctx, "echo", with(`{"word":"a"}`))
 	if err == nil || err.Code != DeadlineExceeded || !err.Code.Retryable() {
 		t.Errorf("Call = %v", err)
 	}
@@ -165,14 +170,14 @@ func TestCall_answersNothingAfterItsDeadline(t *testing.T) {
 	r, _ := running(t, echo)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Call(ctx, "echo", json.RawMessage(`{"word":"a"}`)); err == nil || err.Code != DeadlineExceeded {
+	if _, err := r.Call(ctx, "echo", with(`{"word":"a"}`)); err == nil || err.Code != DeadlineExceeded {
 		t.Errorf("Call = %v", err)
 	}
 }
 
 func TestCall_turnsAwayWhenAllPlacesAreTaken(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
-	r, _ := running(t, func(context.Context, json.RawMessage) (Answer, error) {
+	r, _ := running(t, func(context.Context, Operation) (Answer, error) {
 		started <- struct{}{}
 		<-release
 		return Answer{}, nil
@@ -180,7 +185,7 @@ func TestCall_turnsAwayWhenAllPlacesAreTaken(t *testing.T) {
 	var calls sync.WaitGroup
 	for range MaxRunning {
 		calls.Go(func() {
-			if _, err := r.Call(t.Context(), "echo", json.RawMessage(`{"word":"a"}`)); err != nil {
+			if _, err := r.Call(t.Context(), "echo", with(`{"word":"a"}`)); err != nil {
 				t.Errorf("a call that had a place: %v", err)
 			}
 		})
@@ -188,7 +193,7 @@ func TestCall_turnsAwayWhenAllPlacesAreTaken(t *testing.T) {
 	for range MaxRunning {
 		<-started
 	}
-	if _, err := r.Call(t.Context(), "echo", json.RawMessage(`{"word":"a"}`)); err == nil || err.Code != Overloaded || !err.Code.Retryable() {
+	if _, err := r.Call(t.Context(), "echo", with(`{"word":"a"}`)); err == nil || err.Code != Overloaded || !err.Code.Retryable() {
 		t.Errorf("Call = %v", err)
 	}
 	close(release)
@@ -201,7 +206,7 @@ func TestNewRunner_refusesSchemas(t *testing.T) {
 		"no schema":                    `{"type": "thing"}`,
 		"a reference to somebody else": `{"type": "object", "properties": {"a": {"$ref": "https://schemas.invalid/a.json"}}}`,
 	} {
-		if _, err := NewRunner("", nil, nil, Tool{Name: "t", InputSchema: json.RawMessage(schema)}); err == nil {
+		if _, err := NewRunner("", nil, nil, Tool{Name: "t", InputSchema: json.RawMessage(schema), Call: echo}); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The Interlock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package serving
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestParseOptions_servesInTheClearOnlyWhereNobodyElseListens(t *testing.T) {
+func TestParse_servesInTheClearOnlyWhereNobodyElseListens(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		says string // empty: it is allowed
@@ -39,7 +39,7 @@ func TestParseOptions_servesInTheClearOnlyWhereNobodyElseListens(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := parseOptions(tt.args, io.Discard)
+			_, err := Parse("server", "127.0.0.1:8471", tt.args, io.Discard, nil)
 			if tt.says == "" {
 				if err != nil {
 					t.Errorf("%v: %v", tt.args, err)
@@ -53,12 +53,13 @@ func TestParseOptions_servesInTheClearOnlyWhereNobodyElseListens(t *testing.T) {
 	}
 }
 
-func TestParseOptions_helps(t *testing.T) {
+func TestParse_helps(t *testing.T) {
 	var output bytes.Buffer
-	if _, err := parseOptions([]string{"--help"}, &output); !errors.Is(err, flag.ErrHelp) {
+	own := func(flags *flag.FlagSet) { flags.Bool("own", false, "") }
+	if _, err := Parse("server", "127.0.0.1:8471", []string{"--help"}, &output, own); !errors.Is(err, flag.ErrHelp) {
 		t.Error(err)
 	}
-	for _, name := range []string{"-listen", "-tls-cert-file", "-tls-key-file", "-plaintext"} {
+	for _, name := range []string{"-listen", "-tls-cert-file", "-tls-key-file", "-plaintext", "-own"} {
 		if !strings.Contains(output.String(), name) {
 			t.Errorf("no word of %s: %s", name, output.String())
 		}

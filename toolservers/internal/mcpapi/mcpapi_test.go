@@ -19,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,22 +32,25 @@ const (
 	output = `{"type":"object","additionalProperties":false,"required":["heard"],"properties":{"heard":{"type":"string"}}}`
 )
 
-// open serves one tool, "echo", and gives its address. The words "missing" and "broken" are told as failures.
+// open serves "echo", and gives its address; its other tool, "carve", writes. The words "missing" and "broken" are told as failures.
 func open(t *testing.T) string {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	runner, err := tool.NewRunner("words@1", func() time.Time { return noon }, log, tool.Tool{
 		Name: "echo", Title: "Echo", Description: "Say it again.",
 		InputSchema: json.RawMessage(input), OutputSchema: json.RawMessage(output),
-		Run: func(_ context.Context, arguments json.RawMessage) (tool.Answer, error) {
+		Call: func(_ context.Context, op tool.Operation) (tool.Answer, error) {
 			switch {
-			case strings.Contains(string(arguments), "missing"):
+			case strings.Contains(string(op.Arguments), "missing"):
 				return tool.Answer{}, tool.Errorf(tool.NotFound, "there is no such word")
-			case strings.Contains(string(arguments), "broken"):
+			case strings.Contains(string(op.Arguments), "broken"):
 				return tool.Answer{}, errors.New("secret")
 			}
-			return tool.Answer{Data: map[string]string{"heard": string(arguments)}, Sources: []tool.Source{{ID: "s", Title: "S", URL: "https://example.com/s"}}}, nil
+			return tool.Answer{Data: map[string]string{"heard": string(op.Arguments)}, Sources: []tool.Source{{ID: "s", Title: "S", URL: "https://example.com/s"}}}, nil
 		},
+	}, tool.Tool{
+		Name: "carve", InputSchema: json.RawMessage(input), OutputSchema: json.RawMessage(output),
+		Write: func(context.Context, tool.Operation) (*tool.Result, error) { panic("it is not to be written") },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +102,13 @@ func TestTools_areDescribed(t *testing.T) {
 		if diff := cmp.Diff(want, pair[1]); diff != "" {
 			t.Errorf("%s schema (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+func TestCall_doesNotWrite(t *testing.T) {
+	session := connect(t, open(t))
+	if got, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "carve", Arguments: json.RawMessage(`{"word":"a"}`)}); err == nil {
+		t.Errorf("it is called: %+v", got)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Interlock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package serving
 
 import (
 	"crypto/tls"

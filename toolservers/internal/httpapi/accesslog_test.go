@@ -16,7 +16,7 @@ import (
 func TestLog_tellsOfACallButNotWhatIsInIt(t *testing.T) {
 	c := openCounter(t, echo, nil)
 	h := headers("Authorization", "Bearer secret", "Cookie", "secret", "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	c.send(t, http.MethodPost, echoPath+"?secret=secret", `{"word":"secret"}`, h)
+	c.Send(t, http.MethodPost, echoPath+"?secret=secret", `{"word":"secret"}`, h)
 
 	var line map[string]any
 	if err := json.Unmarshal([]byte(c.log.String()), &line); err != nil {
@@ -42,9 +42,9 @@ func TestLog_tellsOfACallButNotWhatIsInIt(t *testing.T) {
 
 func TestLog_tellsHowACallFailed(t *testing.T) {
 	c := openCounter(t, echo, nil)
-	c.send(t, http.MethodPost, echoPath, `{"secret":"secret"}`, headers("traceparent", "secret"))
-	c.send(t, http.MethodPost, "/v1/tools/secret:invoke", `{}`, headers())
-	c.send(t, http.MethodGet, "/secret", ``, headers("Idempotency-Key", "a secret"))
+	c.Send(t, http.MethodPost, echoPath, `{"secret":"secret"}`, headers("traceparent", "secret"))
+	c.Send(t, http.MethodPost, "/v1/tools/secret:invoke", `{}`, headers())
+	c.Send(t, http.MethodGet, "/secret", ``, headers("Idempotency-Key", "a secret"))
 	log := c.log.String()
 	if strings.Count(log, "\n") != 3 || !strings.Contains(log, `"code":"InvalidArguments"`) || strings.Contains(log, "secret") {
 		t.Errorf("log: %s", log)
@@ -54,8 +54,8 @@ func TestLog_tellsHowACallFailed(t *testing.T) {
 func TestHealth_isAskedQuietly(t *testing.T) {
 	well := openCounter(t, echo, nil)
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if got := well.send(t, http.MethodGet, path, "", nil); got.status != http.StatusOK || string(got.body) != "ok\n" {
-			t.Errorf("%s: %d %q", path, got.status, got.body)
+		if got := well.Send(t, http.MethodGet, path, "", nil); got.Status != http.StatusOK || string(got.Body) != "ok\n" {
+			t.Errorf("%s: %d %q", path, got.Status, got.Body)
 		}
 	}
 	if log := well.log.String(); log != "" {
@@ -63,11 +63,11 @@ func TestHealth_isAskedQuietly(t *testing.T) {
 	}
 
 	ill := openCounter(t, echo, errors.New("secret"))
-	if got := ill.send(t, http.MethodGet, "/readyz", "", nil); got.status != http.StatusServiceUnavailable || string(got.body) != "not ready\n" {
-		t.Errorf("/readyz: %d %q", got.status, got.body)
+	if got := ill.Send(t, http.MethodGet, "/readyz", "", nil); got.Status != http.StatusServiceUnavailable || string(got.Body) != "not ready\n" {
+		t.Errorf("/readyz: %d %q", got.Status, got.Body)
 	}
-	if got := ill.send(t, http.MethodGet, "/healthz", "", nil); got.status != http.StatusOK {
-		t.Errorf("/healthz: %d", got.status)
+	if got := ill.Send(t, http.MethodGet, "/healthz", "", nil); got.Status != http.StatusOK {
+		t.Errorf("/healthz: %d", got.Status)
 	}
 	if log := ill.log.String(); !strings.Contains(log, `"route":"/readyz"`) {
 		t.Errorf("log: %s", log)

@@ -4,8 +4,6 @@
 package httpapi
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,98 +13,46 @@ import (
 	"strings"
 	"time"
 
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 // The headers of the protocol.
 const (
 	headerKey      = "Idempotency-Key"
 	headerDeadline = "Interlock-Deadline"
+	headerMatch    = "If-Match"
+	headerPreview  = "Interlock-Preview"
 )
 
 // operationID is what a key may look like. It is repeated in the answer and in the log, so it has to be harmless in both.
 var operationID = regexp.MustCompile(`^[!-~]{1,128}$`)
 
-// invocation is the answer's body.
-type invocation struct {
-	OperationID   string          `json:"operationId"`
-	ObservedAt    time.Time       `json:"observedAt"`
-	SourceVersion string          `json:"sourceVersion"`
-	Data          json.RawMessage `json:"data"`
-	Sources       []tool.Source   `json:"sources"`
-}
+// What a commit says of its preview. The entity tag is a strong one: a weak one would not say that nothing has changed.
+var (
+	entityTag = regexp.MustCompile(`^"([!#-~]{1,256})"$`)
+	previewID = regexp.MustCompile(`^[!-~]+$`)
+)
 
-// invoke serves POST /v1/tools/{tool}:invoke. It is matched by hand, since a ServeMux wildcard takes a whole segment.
-//
-// Tools only read, so the key needs no memory: the same call gives the same answer again.
-func (h *Handler) invoke(w http.ResponseWriter, r *http.Request) {
-	name, isInvoke := strings.CutSuffix(r.PathValue("call"), ":invoke")
-	switch {
-	case !isInvoke:
-		writeProblem(w, codeUnknownPath, "a tool is called at /v1/tools/{tool}:invoke")
-		return
-	case r.Method != http.MethodPost:
-		w.Header().Set("Allow", http.MethodPost)
-		writeProblem(w, codeMethodNotAllowed, "a tool is called with POST")
-		return
-	case !h.runner.Has(name):
-		writeProblem(w, tool.UnknownTool, "there is no such tool")
-		return
-	}
-	note(r).tool = name
-
-	c, err := readCall(w, r)
-	note(r).operationID = c.key
-	if err != nil {
-		writeError(w, r, err)
-		return
-	}
-	ctx := r.Context()
-	if !c.deadline.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, c.deadline)
-		defer cancel()
-	}
-	result, err := h.runner.Call(ctx, name, c.arguments)
-	if err != nil {
-		writeError(w, r, err)
-		return
-	}
-	h.write(w, r, invocation{c.key, result.ObservedAt, result.SourceVersion, result.Data, result.Sources})
-}
-
-// write encodes before it sends, so that an answer is whole or an error.
-func (h *Handler) write(w http.ResponseWriter, r *http.Request, body invocation) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(body); err != nil {
-		h.log.ErrorContext(r.Context(), "encoding an answer", "error", err)
-		writeError(w, r, tool.Errorf(tool.Internal, "the tool server failed"))
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(b.Bytes())
-}
+const maxPreviewID = 1024
 
 // call is what a request asks for.
 type call struct {
-	key string
+	tool.Operation
+	header http.Header
 	// deadline is when the caller stops waiting; zero if it did not say.
-	deadline  time.Time
-	arguments json.RawMessage
+	deadline time.Time
 }
 
 // readCall gives as much as could be read before an error.
 func readCall(w http.ResponseWriter, r *http.Request) (c call, err *tool.Error) {
-	if c.key, err = readKey(r.Header.Values(headerKey)); err != nil {
+	c.header = r.Header
+	if c.ID, err = readKey(r.Header.Values(headerKey)); err != nil {
 		return c, err
 	}
 	if c.deadline, err = readDeadline(r.Header.Values(headerDeadline)); err != nil {
 		return c, err
 	}
-	c.arguments, err = readArguments(w, r)
+	c.Arguments, err = readArguments(w, r)
 	return c, err
 }
 
@@ -130,6 +76,22 @@ func readDeadline(values []string) (time.Time, *tool.Error) {
 			"the header Interlock-Deadline is not an RFC 3339 instant in UTC, such as 2026-01-02T15:04:05Z")
 	}
 	return deadline, nil
+}
+
+// readPrecondition takes no list of versions and no *: a commit is bound to one preview.
+func readPrecondition(h http.Header) (p tool.Precondition, err *tool.Error) {
+	versions, ids := h.Values(headerMatch), h.Values(headerPreview)
+	if len(versions) == 0 || len(ids) == 0 {
+		return p, tool.Errorf(tool.MissingPrecondition, "a commit needs the headers If-Match and Interlock-Preview")
+	}
+	tag := entityTag.FindStringSubmatch(versions[0])
+	switch {
+	case len(versions) > 1 || tag == nil:
+		return p, tool.Errorf(tool.MalformedRequest, "the header If-Match is not one resourceVersion in double quotes")
+	case len(ids) > 1 || len(ids[0]) > maxPreviewID || !previewID.MatchString(ids[0]):
+		return p, tool.Errorf(tool.MalformedRequest, "the header Interlock-Preview is not the ID of a preview")
+	}
+	return tool.Precondition{PreviewID: ids[0], ResourceVersion: tag[1]}, nil
 }
 
 func readArguments(w http.ResponseWriter, r *http.Request) (json.RawMessage, *tool.Error) {

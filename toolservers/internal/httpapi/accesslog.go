@@ -9,13 +9,14 @@ import (
 	"net/http"
 	"regexp"
 
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 // notes are what a handler knows of a request and the log wants to. All of it is bounded and checked.
 type notes struct {
 	tool        string
 	operationID string
+	principal   string
 	code        tool.Code
 }
 
@@ -53,7 +54,7 @@ func (h *Handler) logged(mux *http.ServeMux) http.Handler {
 			slog.Int("bytes", rec.bytes),
 			slog.Float64("durationMs", float64(h.now().Sub(start).Microseconds())/1000),
 		}
-		for _, a := range [][2]string{{"tool", n.tool}, {"operationId", n.operationID}, {"code", string(n.code)}, {"traceId", traceID(r)}} {
+		for _, a := range [][2]string{{"tool", n.tool}, {"operationId", n.operationID}, {"principal", n.principal}, {"code", string(n.code)}, {"traceId", traceID(r)}} {
 			if a[1] != "" {
 				attrs = append(attrs, slog.String(a[0], a[1]))
 			}

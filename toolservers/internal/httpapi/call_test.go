@@ -15,7 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/httpapi/httpapitest"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 const echoPath = "/v1/tools/echo:invoke"
@@ -43,24 +44,23 @@ func TestInvoke_answers(t *testing.T) {
 		"with a charset":     headers("Content-Type", "application/json; charset=utf-8"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := c.send(t, http.MethodPost, echoPath, `{"word":"<a&b>"}`, header)
-			if r.status != http.StatusOK || r.header.Get("Content-Type") != "application/json" {
-				t.Fatalf("%d %v: %s", r.status, r.header, r.body)
+			r := c.Send(t, http.MethodPost, echoPath, `{"word":"<a&b>"}`, header)
+			if r.Status != http.StatusOK || r.Header.Get("Content-Type") != "application/json" {
+				t.Fatalf("%d %v: %s", r.Status, r.Header, r.Body)
 			}
 			var got invocation
-			if err := json.Unmarshal(r.body, &got); err != nil {
+			if err := json.Unmarshal(r.Body, &got); err != nil {
 				t.Fatal(err)
 			}
 			if age := time.Since(got.ObservedAt); age < 0 || age > time.Minute {
 				t.Errorf("observed at %s", got.ObservedAt)
 			}
 			got.ObservedAt = time.Time{}
-			want := invocation{
-				OperationID:   "op-1",
+			want := invocation{"op-1", tool.Result{
 				SourceVersion: "words@1",
 				Data:          json.RawMessage(`{"word":"<a&b>"}`),
 				Sources:       []tool.Source{{ID: "s", Title: "S", URL: "https://example.com/s"}},
-			}
+			}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -102,25 +102,25 @@ func TestInvoke_refuses(t *testing.T) {
 	c := openCounter(t, echo, nil)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := c.send(t, tt.method, tt.path, tt.body, tt.header)
+			got := c.Send(t, tt.method, tt.path, tt.body, tt.header)
 			checkProblem(t, got, tt.want, tt.code)
 		})
 	}
 }
 
 // checkProblem fails the test unless the reply is a problem with that status and code.
-func checkProblem(t *testing.T, r reply, status int, code tool.Code) {
+func checkProblem(t *testing.T, r httpapitest.Reply, status int, code tool.Code) {
 	t.Helper()
 	var got problem
-	if err := json.Unmarshal(r.body, &got); err != nil {
-		t.Fatalf("%d: %s", r.status, r.body)
+	if err := json.Unmarshal(r.Body, &got); err != nil {
+		t.Fatalf("%d: %s", r.Status, r.Body)
 	}
 	want := problem{"urn:interlock:problem:" + string(code), got.Title, status, got.Detail, code, code.Retryable()}
 	if diff := cmp.Diff(want, got); diff != "" || got.Title == "" || got.Detail == "" {
-		t.Errorf("(-want +got):\n%s%s", diff, r.body)
+		t.Errorf("(-want +got):\n%s%s", diff, r.Body)
 	}
-	if r.status != status || r.header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%d %v", r.status, r.header)
+	if r.Status != status || r.Header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%d %v", r.Status, r.Header)
 	}
 }
 
@@ -128,8 +128,8 @@ func TestInvoke_takesABodyOfJustTheLimit(t *testing.T) {
 	c := openCounter(t, echo, nil)
 	frame := `{"word":""}`
 	body := `{"word":"` + strings.Repeat("a", tool.MaxArgumentBytes-len(frame)) + `"}`
-	if got := c.send(t, http.MethodPost, echoPath, body, headers()); got.status != http.StatusOK {
-		t.Errorf("%d: %.200s", got.status, got.body)
+	if got := c.Send(t, http.MethodPost, echoPath, body, headers()); got.Status != http.StatusOK {
+		t.Errorf("%d: %.200s", got.Status, got.Body)
 	}
 }
 
@@ -137,20 +137,20 @@ func TestInvoke_refusesTwoKeys(t *testing.T) {
 	c := openCounter(t, echo, nil)
 	h := headers()
 	h.Add("Idempotency-Key", "op-2")
-	got := c.send(t, http.MethodPost, echoPath, `{}`, h)
+	got := c.Send(t, http.MethodPost, echoPath, `{}`, h)
 	checkProblem(t, got, 400, tool.MalformedRequest)
 }
 
 func TestInvoke_stopsAtTheDeadline(t *testing.T) {
 	stopped := make(chan struct{})
-	c := openCounter(t, func(ctx context.Context, _ json.RawMessage) (tool.Answer, error) {
+	c := openCounter(t, func(ctx context.Context, _ tool.Operation) (tool.Answer, error) {
 		<-ctx.Done()
 		close(stopped)
 		return tool.Answer{}, ctx.Err()
 	}, nil)
 	start := time.Now()
 	deadline := start.Add(100 * time.Millisecond).UTC().Format(time.RFC3339Nano)
-	got := c.send(t, http.MethodPost, echoPath, `{}`, headers("Interlock-Deadline", deadline))
+	got := c.Send(t, http.MethodPost, echoPath, `{}`, headers("Interlock-Deadline", deadline))
 	checkProblem(t, got, 504, tool.DeadlineExceeded)
 	<-stopped
 	// The server's own bound is ten seconds.
@@ -160,18 +160,18 @@ func TestInvoke_stopsAtTheDeadline(t *testing.T) {
 }
 
 func TestInvoke_tellsNothingOfABug(t *testing.T) {
-	for name, run := range map[string]func(context.Context, json.RawMessage) (tool.Answer, error){
-		"an error": func(context.Context, json.RawMessage) (tool.Answer, error) {
+	for name, run := range map[string]func(context.Context, tool.Operation) (tool.Answer, error){
+		"an error": func(context.Context, tool.Operation) (tool.Answer, error) {
 			return tool.Answer{}, errors.New("secret.go:1: secret")
 		},
-		"a panic": func(context.Context, json.RawMessage) (tool.Answer, error) { panic("secret") },
+		"a panic": func(context.Context, tool.Operation) (tool.Answer, error) { panic("secret") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := openCounter(t, run, nil)
-			got := c.send(t, http.MethodPost, echoPath, `{}`, headers())
+			got := c.Send(t, http.MethodPost, echoPath, `{}`, headers())
 			checkProblem(t, got, 500, tool.Internal)
-			if strings.Contains(string(got.body), "secret") || strings.Contains(string(got.body), ".go") {
-				t.Errorf("the answer tells of our inside: %s", got.body)
+			if strings.Contains(string(got.Body), "secret") || strings.Contains(string(got.Body), ".go") {
+				t.Errorf("the answer tells of our inside: %s", got.Body)
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestInvoke_tellsNothingOfABug(t *testing.T) {
 
 func TestInvoke_saysWhenToComeBack(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
-	c := openCounter(t, func(context.Context, json.RawMessage) (tool.Answer, error) {
+	c := openCounter(t, func(context.Context, tool.Operation) (tool.Answer, error) {
 		started <- struct{}{}
 		<-release
 		return tool.Answer{Data: struct{}{}, Sources: []tool.Source{}}, nil
@@ -188,14 +188,14 @@ func TestInvoke_saysWhenToComeBack(t *testing.T) {
 	defer calls.Wait()
 	defer close(release)
 	for range tool.MaxRunning {
-		calls.Go(func() { c.send(t, http.MethodPost, echoPath, `{}`, headers()) })
+		calls.Go(func() { c.Send(t, http.MethodPost, echoPath, `{}`, headers()) })
 	}
 	for range tool.MaxRunning {
 		<-started
 	}
-	got := c.send(t, http.MethodPost, echoPath, `{}`, headers())
+	got := c.Send(t, http.MethodPost, echoPath, `{}`, headers())
 	checkProblem(t, got, 503, tool.Overloaded)
-	if after := got.header.Get("Retry-After"); after != "1" {
+	if after := got.Header.Get("Retry-After"); after != "1" {
 		t.Errorf("Retry-After: %q", after)
 	}
 }

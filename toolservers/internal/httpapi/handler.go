@@ -4,7 +4,7 @@
 // Package httpapi serves tools by the HTTP tool protocol, which toolservers/openapi.yaml describes, with health checks and
 // an access log.
 //
-// What is logged of a request is its route, its operation ID, and how it ended: never arguments, results, query strings or
+// What is logged of a request is its route, its operation ID, who sent it, and how it ended: never arguments, results, query strings or
 // headers that could hold a credential.
 package httpapi
 
@@ -14,27 +14,60 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/interlock-dev/interlock/toolservers/catalog/tool"
+	"github.com/interlock-dev/interlock/toolservers/internal/tool"
 )
 
 // A Handler is everything that the server serves.
 type Handler struct {
-	runner *tool.Runner
-	now    func() time.Time
-	log    *slog.Logger
-	mux    *http.ServeMux
+	runner        *tool.Runner
+	authenticator Authenticator
+	ledger        tool.Ledger
+	now           func() time.Time
+	log           *slog.Logger
+	mux           *http.ServeMux
 }
 
-// New makes a Handler of the runner's tools. ready says whether they can answer; mcp is served at /mcp.
-func New(runner *tool.Runner, ready func(context.Context) error, mcp http.Handler, now func() time.Time, log *slog.Logger) *Handler {
+// An Option adds to what a Handler serves.
+type Option func(*Handler)
+
+// WithMCP serves MCP at /mcp, to the same callers. A tool that is called that way does not learn who they are.
+func WithMCP(mcp http.Handler) Option {
+	return func(h *Handler) {
+		h.mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+			if _, err := h.authenticate(r); err != nil {
+				WriteError(w, r, err)
+				return
+			}
+			mcp.ServeHTTP(w, r)
+		})
+	}
+}
+
+// WithAuthenticator lets in only those whom it knows. Probes stay open to all.
+func WithAuthenticator(a Authenticator) Option {
+	return func(h *Handler) { h.authenticator = a }
+}
+
+// WithLedger answers what became of operations. A server whose tools write has one.
+func WithLedger(l tool.Ledger) Option {
+	return func(h *Handler) {
+		h.ledger = l
+		h.mux.HandleFunc("/v1/operations/{id}", h.operation)
+	}
+}
+
+// New makes a Handler of the runner's tools. ready says whether they can answer.
+func New(runner *tool.Runner, ready func(context.Context) error, now func() time.Time, log *slog.Logger, options ...Option) *Handler {
 	h := &Handler{runner: runner, now: now, log: log, mux: http.NewServeMux()}
-	h.mux.HandleFunc("/v1/tools/{call}", h.invoke)
-	h.mux.Handle("/mcp", mcp)
+	h.mux.HandleFunc("/v1/tools/{call}", h.call)
 	h.mux.HandleFunc("/healthz", health(func(context.Context) error { return nil }))
 	h.mux.HandleFunc("/readyz", health(ready))
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, codeUnknownPath, "nothing is served here")
 	})
+	for _, o := range options {
+		o(h)
+	}
 	return h
 }
 
