@@ -19,7 +19,7 @@ func anAgentRun() *v1alpha1.AgentRun {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "run"},
 		Spec: v1alpha1.AgentRunSpec{
 			Goal: "Find it out.", Instructions: "In a few words.", Model: v1alpha1.ModelSelection{Name: "model"},
-			Tools:  []v1alpha1.ToolSelection{{Name: "search"}, {Name: "read"}},
+			Tools: []v1alpha1.ToolSelection{{Name: "search"}, {Name: "read"}}, RequestedBy: "ann",
 			Limits: v1alpha1.RunLimits{MaxSteps: 10},
 		},
 	}
@@ -101,11 +101,29 @@ var agentRunUpdates = table[*v1alpha1.AgentRun]{
 		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.Limits = v1alpha1.RunLimits{} },
 		wantErrors: []string{"spec.limits: limits are frozen once created: to change them, create another AgentRun"},
 	},
+	"another ServiceAccount": {
+		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.ServiceAccountName = "admin" },
+		wantErrors: []string{"spec.serviceAccountName: serviceAccountName is frozen once created: to change it, create another AgentRun"},
+	},
+	"somebody else's name": {
+		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.RequestedBy = "eve" },
+		wantErrors: []string{"spec.requestedBy: " + wantRequestedBy},
+	},
+	"nobody's name": {
+		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.RequestedBy = "" },
+		wantErrors: []string{"spec: " + wantRequestedBy},
+	},
+	"another rule for denied calls": {
+		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.OnDenied = v1alpha1.DenialTerminate },
+		wantErrors: []string{"spec.onDenied: onDenied is frozen once created: to change it, create another AgentRun"},
+	},
 	"another rule for failed tools": {
 		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.OnToolFailure = v1alpha1.ToolFailureTerminate },
 		wantErrors: []string{"spec.onToolFailure: onToolFailure is frozen once created: to change it, create another AgentRun"},
 	},
 }
+
+const wantRequestedBy = "requestedBy is written by the API server when the run is created, and never changes"
 
 // anOldRun has neither instructions nor tools, and is cancelled.
 func anOldRun() *v1alpha1.AgentRun {

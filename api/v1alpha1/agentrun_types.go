@@ -14,27 +14,30 @@ const (
 	ReasonThinking = "Thinking"
 	// ReasonActing: tool calls are under way.
 	ReasonActing = "Acting"
+	// ReasonAwaitingApproval: nothing goes on until somebody answers one of status.pendingApprovals.
+	ReasonAwaitingApproval = "AwaitingApproval"
 	// ReasonUnsupportedState is the reason of an event: the status was written by a newer Interlock, so this one leaves the run
 	// and its conditions alone.
 	ReasonUnsupportedState = "UnsupportedState"
 )
 
 // RunPhase is where a run stands, in one word for people. Programs read conditions.
-// +kubebuilder:validation:Enum=Pending;Thinking;Acting;Succeeded;Failed;Cancelled
+// +kubebuilder:validation:Enum=Pending;Thinking;Acting;AwaitingApproval;Succeeded;Failed;Cancelled
 type RunPhase string
 
 // The phases.
 const (
-	PhasePending   RunPhase = "Pending"
-	PhaseThinking  RunPhase = "Thinking"
-	PhaseActing    RunPhase = "Acting"
-	PhaseSucceeded RunPhase = "Succeeded"
-	PhaseFailed    RunPhase = "Failed"
-	PhaseCancelled RunPhase = "Cancelled"
+	PhasePending          RunPhase = "Pending"
+	PhaseThinking         RunPhase = "Thinking"
+	PhaseActing           RunPhase = "Acting"
+	PhaseAwaitingApproval RunPhase = "AwaitingApproval"
+	PhaseSucceeded        RunPhase = "Succeeded"
+	PhaseFailed           RunPhase = "Failed"
+	PhaseCancelled        RunPhase = "Cancelled"
 )
 
 // TerminationReason is why a run ended. The set is closed.
-// +kubebuilder:validation:Enum=Final;MaxSteps;Deadline;Budget;Cancelled;ToolFailed;ModelFailed
+// +kubebuilder:validation:Enum=Final;MaxSteps;Deadline;Budget;Cancelled;PolicyDenied;ToolFailed;ModelFailed
 type TerminationReason string
 
 // The termination reasons.
@@ -49,7 +52,10 @@ const (
 	TerminationBudget TerminationReason = "Budget"
 	// TerminationCancelled: spec.cancel was set.
 	TerminationCancelled TerminationReason = "Cancelled"
-	// TerminationToolFailed: a tool failed for good, and onToolFailure is Terminate.
+	// TerminationPolicyDenied: a call was not permitted, denied, or not approved in time, and onDenied is Terminate.
+	TerminationPolicyDenied TerminationReason = "PolicyDenied"
+	// TerminationToolFailed: a tool failed for good, and onToolFailure is Terminate. Or nobody can say whether a write took
+	// effect: detail is OutcomeUnknown then.
 	TerminationToolFailed TerminationReason = "ToolFailed"
 	// TerminationModelFailed: the model could not be asked, or went on sending nothing of use.
 	TerminationModelFailed TerminationReason = "ModelFailed"
@@ -65,18 +71,38 @@ const (
 	ToolFailureTerminate ToolFailurePolicy = "Terminate"
 )
 
+// DenialPolicy says what it means for the run that a call may not be made.
+// +kubebuilder:validation:Enum=Observe;Terminate
+type DenialPolicy string
+
+// The denial policies.
+const (
+	DenialObserve   DenialPolicy = "Observe"
+	DenialTerminate DenialPolicy = "Terminate"
+)
+
 // CallState is where a tool call stands.
-// +kubebuilder:validation:Enum=Rejected;Executing;Backoff;Succeeded;Failed
+// +kubebuilder:validation:Enum=Rejected;Ready;Previewing;AwaitingApproval;Approved;Executing;Backoff;LookingUp;Succeeded;Failed
 type CallState string
 
 // The states of a call.
 const (
 	// CallRejected: the call was refused and never sent; code says why.
 	CallRejected CallState = "Rejected"
+	// CallReady: the call is fine, and waits for its turn.
+	CallReady CallState = "Ready"
+	// CallPreviewing: the tool server is asked what the call would do.
+	CallPreviewing CallState = "Previewing"
+	// CallAwaitingApproval: people are asked.
+	CallAwaitingApproval CallState = "AwaitingApproval"
+	// CallApproved: enough people have approved, and the call waits for its turn.
+	CallApproved CallState = "Approved"
 	// CallExecuting: the call has been, or is about to be, sent.
 	CallExecuting CallState = "Executing"
 	// CallBackoff: the call failed for a passing reason and is tried again at notBefore.
 	CallBackoff CallState = "Backoff"
+	// CallLookingUp: the answer to a write was lost, and the tool server is asked what became of it.
+	CallLookingUp CallState = "LookingUp"
 	// CallSucceeded: the tool answered.
 	CallSucceeded CallState = "Succeeded"
 	// CallFailed: the call failed for good; code says why.
@@ -96,6 +122,7 @@ const (
 // AgentRunSpec is what the run is for, what it may use, and where it must stop. It is frozen once created, but for cancel
 // and ttlSecondsAfterFinished: an AgentRun is like a Job, so to run again create another.
 // +kubebuilder:validation:XValidation:rule="has(self.instructions) == has(oldSelf.instructions) && has(self.tools) == has(oldSelf.tools)",message="an AgentRun is frozen once created: to change it, create another one"
+// +kubebuilder:validation:XValidation:rule="has(self.requestedBy) == has(oldSelf.requestedBy)",message="requestedBy is written by the API server when the run is created, and never changes"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.cancel) || has(self.cancel)",message="cancel is final: it can't be taken back; create another AgentRun"
 type AgentRunSpec struct {
 	// goal is what the run shall find out or do, in words for the model. Between 1 and 16384 characters.
@@ -128,6 +155,24 @@ type AgentRunSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="tools are frozen once created: to change them, create another AgentRun"
 	Tools []ToolSelection `json:"tools,omitempty"`
 
+	// serviceAccountName is whom the run acts as: the ServiceAccount of this namespace that must be allowed to invoke each tool
+	// (verb invoke on the ToolBinding), and whose tokens tool servers are shown. Who creates the run must be allowed to use it
+	// (verb use on the ServiceAccount). Default "default".
+	// +optional
+	// +default="default"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="serviceAccountName is frozen once created: to change it, create another AgentRun"
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// requestedBy is who created the run. The API server writes it; leave it out.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="requestedBy is written by the API server when the run is created, and never changes"
+	RequestedBy string `json:"requestedBy,omitempty"`
+
 	// limits end the run when one of them is reached. What is left out has a default; nothing is unlimited.
 	// +optional
 	// +default={}
@@ -141,7 +186,15 @@ type AgentRunSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="onToolFailure is frozen once created: to change it, create another AgentRun"
 	OnToolFailure ToolFailurePolicy `json:"onToolFailure,omitempty"`
 
-	// cancel ends the run, also while a call is in flight. It can be set at any time and not be taken back.
+	// onDenied says what it means that a call may not be made: the ServiceAccount is not permitted to, an approver denied it, or
+	// too few approved it in time. Observe (the default): the model is told, and goes on. Terminate: the run ends with
+	// PolicyDenied.
+	// +optional
+	// +default="Observe"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="onDenied is frozen once created: to change it, create another AgentRun"
+	OnDenied DenialPolicy `json:"onDenied,omitempty"`
+
+	// cancel ends the run, also while a call is in flight; a write that was sent is settled first. It can be set at any time and not be taken back.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cancel is final: it can't be changed"
 	Cancel *Cancellation `json:"cancel,omitempty"`
@@ -281,6 +334,17 @@ type AgentRunStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Calls []CallStatus `json:"calls,omitempty"`
 
+	// pendingApprovals are the calls that people are asked about, each with all there is to judge and a ready Approval.
+	// +optional
+	// +listType=map
+	// +listMapKey=callID
+	// +kubebuilder:validation:MaxItems=8
+	PendingApprovals []PendingApproval `json:"pendingApprovals,omitempty"`
+
+	// ending is how the run is about to end, while a write that was sent is not settled yet.
+	// +optional
+	Ending *Ending `json:"ending,omitempty"`
+
 	// usage is what the run has used so far.
 	// +optional
 	Usage *RunUsage `json:"usage,omitempty"`
@@ -300,10 +364,15 @@ type ModelCallStatus struct {
 	// +required
 	State ModelCallState `json:"state,omitempty"`
 
-	// attempt counts the tries at this step, from 1.
+	// attempt counts the requests at this step, from 1.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Attempt int32 `json:"attempt,omitempty"`
+
+	// failures counts those of them that failed; the others were lost with the operator's process.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Failures int32 `json:"failures,omitempty"`
 
 	// notBefore is when the next attempt is due, in state Backoff.
 	// +optional
@@ -334,12 +403,17 @@ type CallStatus struct {
 	// +required
 	State CallState `json:"state,omitempty"`
 
-	// attempt counts the times the call was sent, or is being sent.
+	// attempt counts the requests sent for the call: previews, the call itself, and look-ups.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// notBefore is when the next attempt is due, in state Backoff.
+	// failures counts those of them that failed; the others were answered, or lost with the operator's process.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Failures int32 `json:"failures,omitempty"`
+
+	// notBefore is when the next attempt is due, in the states Backoff and LookingUp.
 	// +optional
 	NotBefore *metav1.MicroTime `json:"notBefore,omitempty"`
 
@@ -371,6 +445,209 @@ type CallStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	BindingGeneration int64 `json:"bindingGeneration,omitempty"`
+
+	// write holds what is needed to make a call that writes, or that people are asked about; absent for all others.
+	// +optional
+	Write *WriteStatus `json:"write,omitempty"`
+}
+
+// WriteStatus is a call that may change the world, or that needs approval, on its way.
+type WriteStatus struct {
+	// effect is what the call can do to the world, by the binding that it was checked against.
+	// +required
+	Effect Effect `json:"effect,omitempty"`
+
+	// protocol is how the call is made.
+	// +required
+	Protocol ToolProtocol `json:"protocol,omitempty"`
+
+	// idempotency is what the tool server knows of operations.
+	// +optional
+	Idempotency Idempotency `json:"idempotency,omitempty"`
+
+	// timeoutSeconds is how long one attempt may take.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+
+	// preview is what the tool server said it would do.
+	// +optional
+	Preview *PreviewStatus `json:"preview,omitempty"`
+
+	// approvals is how many people have to approve.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Approvals *int32 `json:"approvals,omitempty"`
+
+	// digest is what they approve: see docs/spec/approvals.md for what it covers.
+	// +optional
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	Digest string `json:"digest,omitempty"`
+
+	// expires is until when they can.
+	// +optional
+	Expires *metav1.Time `json:"expires,omitempty"`
+
+	// approvedBy are those who have.
+	// +optional
+	// +listType=map
+	// +listMapKey=approver
+	// +kubebuilder:validation:MaxItems=8
+	ApprovedBy []ApprovedBy `json:"approvedBy,omitempty"`
+}
+
+// PreviewStatus names what a tool server said it would do.
+type PreviewStatus struct {
+	// id is the server's name for it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1000
+	ID string `json:"id,omitempty"`
+
+	// digest is "sha256:" and the digest of the canonical JSON (RFC 8785) of the preview.
+	// +required
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	Digest string `json:"digest,omitempty"`
+
+	// resourceVersion is the version of what would be changed. The call goes through only while it is the same.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+}
+
+// ApprovedBy is one approval that counts.
+type ApprovedBy struct {
+	// approver is who approved.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Approver string `json:"approver,omitempty"`
+
+	// uid is that of the Approval.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UID string `json:"uid,omitempty"`
+}
+
+// PendingApproval is a call that people are asked about. The operator vouches for all of it but for what stands below
+// fromModel and fromTool: those are a model's and a tool server's words.
+type PendingApproval struct {
+	// callID is the call's name within the run.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	CallID string `json:"callID,omitempty"`
+
+	// tool is the ToolBinding that would be called.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Tool string `json:"tool,omitempty"`
+
+	// endpoint is where the call would be sent.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// requestedBy is who created the run.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	RequestedBy string `json:"requestedBy,omitempty"`
+
+	// principal is whom the run acts as.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Principal string `json:"principal,omitempty"`
+
+	// expires is until when the call can be approved and made.
+	// +required
+	Expires metav1.Time `json:"expires,omitzero"`
+
+	// digest is what is approved.
+	// +required
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	Digest string `json:"digest,omitempty"`
+
+	// definitionDigest is "sha256:" and the digest of the tool's definition.
+	// +required
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	DefinitionDigest string `json:"definitionDigest,omitempty"`
+
+	// fromModel is what the model asked for.
+	// +required
+	FromModel ModelWords `json:"fromModel,omitzero"`
+
+	// fromTool is what the tool server says it would do; absent if the tool has no preview.
+	// +optional
+	FromTool *ToolWords `json:"fromTool,omitempty"`
+
+	// manifest is a ready Approval: `kubectl get agentrun NAME -o jsonpath='{.status.pendingApprovals[0].manifest}' | kubectl
+	// create -f -`. To deny, change its decision to Deny and add a reason.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Manifest string `json:"manifest,omitempty"`
+}
+
+// ModelWords are a model's.
+type ModelWords struct {
+	// arguments are the exact bytes that would be sent, as JSON. Above 4096 bytes they are left out: read them in the Turn, and
+	// hold them against argumentsDigest.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Arguments string `json:"arguments,omitempty"`
+
+	// argumentsDigest is "sha256:" and the digest of those bytes.
+	// +required
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	ArgumentsDigest string `json:"argumentsDigest,omitempty"`
+
+	// turn is the Turn that holds the arguments, in spec.reply.calls.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Turn string `json:"turn,omitempty"`
+}
+
+// ToolWords are a tool server's.
+type ToolWords struct {
+	// preview is the preview as canonical JSON (RFC 8785), the exact bytes of which the digest was made.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=8192
+	Preview string `json:"preview,omitempty"`
+
+	// summary is the preview's own summary, without control characters and marks that change the direction of text.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Summary string `json:"summary,omitempty"`
+
+	// changes is the preview's own account of the change, made harmless in the same way.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=8192
+	Changes string `json:"changes,omitempty"`
+}
+
+// Ending is an end that waits for a write to be settled.
+type Ending struct {
+	Termination `json:",inline"`
+
+	// until is when the outcome of what is still unsettled counts as unknown.
+	// +required
+	Until metav1.Time `json:"until,omitzero"`
 }
 
 // RunUsage counts what a run has used.
@@ -514,6 +791,7 @@ type Citation struct {
 // +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.usage.totalTokens`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Asks For",type=string,priority=1,JSONPath=`.status.pendingApprovals[*].tool`
 // +kubebuilder:printcolumn:name="Model",type=string,priority=1,JSONPath=`.spec.model.name`
 // +kubebuilder:printcolumn:name="Goal",type=string,priority=1,JSONPath=`.spec.goal`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`

@@ -134,7 +134,7 @@ func items(old any, n int) []any {
 			continue
 		}
 		item := runtime.DeepCopyJSON(first)
-		for _, key := range []string{"name", "id", "callID", "type"} {
+		for _, key := range []string{"name", "id", "callID", "type", "approver"} {
 			if _, ok := item[key]; ok {
 				item[key] = fmt.Sprintf("x%d", i)
 			}

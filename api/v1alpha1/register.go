@@ -16,6 +16,7 @@ var GroupVersion = schema.GroupVersion{Group: "interlock.dev", Version: "v1alpha
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&AgentRun{}, &AgentRunList{},
+		&Approval{}, &ApprovalList{},
 		&ToolBinding{}, &ToolBindingList{},
 		&ModelBinding{}, &ModelBindingList{},
 		&Turn{}, &TurnList{},

@@ -83,6 +83,7 @@ func expectedErrors() map[string][]string {
 		"ToolBinding": slices.Concat(
 			httpToolCreates.errors(), mcpToolCreates.errors(), httpAddresses().errors(), mcpAddresses().errors()),
 		"ModelBinding": slices.Concat(modelCreates.errors(), scriptCreates.errors(), modelAddresses().errors()),
+		"Approval":     approvalUpdates.errors(),
 		"Turn":         slices.Concat(turnCreates.errors(), turnUpdates.errors()),
 	}
 }

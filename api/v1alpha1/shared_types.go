@@ -15,11 +15,16 @@ const (
 )
 
 // Effect says what calling a tool can do to the world.
-// +kubebuilder:validation:Enum=ReadOnly
+// +kubebuilder:validation:Enum=ReadOnly;Write
 type Effect string
 
-// EffectReadOnly tools change nothing: a call can be repeated without harm.
-const EffectReadOnly Effect = "ReadOnly"
+// The effects.
+const (
+	// EffectReadOnly tools change nothing: a call can be repeated without harm.
+	EffectReadOnly Effect = "ReadOnly"
+	// EffectWrite tools change something: a call is made once.
+	EffectWrite Effect = "Write"
+)
 
 // PlaintextPolicy says whether a connection may go without TLS.
 // +kubebuilder:validation:Enum=Refused;Allowed

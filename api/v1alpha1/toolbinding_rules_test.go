@@ -62,17 +62,55 @@ var httpToolCreates = table[*v1alpha1.ToolBinding]{
 		mutate:     func(b *v1alpha1.ToolBinding) { b.Spec.Backend.MCP = anMCPTool().Spec.Backend.MCP },
 		wantErrors: []string{"spec.backend: exactly one of the fields in [http mcp] must be set"},
 	},
-	"it writes, which this version does not serve": {
-		mutate:     func(b *v1alpha1.ToolBinding) { b.Spec.Effect = "Write" },
-		wantErrors: []string{`spec.effect: Unsupported value: "Write": supported values: "ReadOnly"`},
+	"it reads, and people are asked": {mutate: func(b *v1alpha1.ToolBinding) {
+		b.Spec.Approval = &v1alpha1.ApprovalPolicy{Policy: v1alpha1.ApprovalAlways}
+	}},
+	"it writes": {mutate: func(b *v1alpha1.ToolBinding) {
+		b.Spec.Effect, b.Spec.Idempotency, b.Spec.Protocol = v1alpha1.EffectWrite, v1alpha1.IdempotencyKey, v1alpha1.ProtocolPreviewCommit
+	}},
+	"it writes, and does not say what is known of operations": {
+		mutate:     func(b *v1alpha1.ToolBinding) { b.Spec.Effect = v1alpha1.EffectWrite },
+		wantErrors: []string{"spec: " + wantIdempotency},
+	},
+	"it reads, and says what is known of operations": {
+		mutate:     func(b *v1alpha1.ToolBinding) { b.Spec.Idempotency = v1alpha1.IdempotencyNone },
+		wantErrors: []string{"spec: " + wantIdempotency},
+	},
+	"it reads, and is previewed": {
+		mutate:     func(b *v1alpha1.ToolBinding) { b.Spec.Protocol = v1alpha1.ProtocolPreviewCommit },
+		wantErrors: []string{"spec: " + wantPreview},
+	},
+	"its audience could be the API server's": {
+		mutate:     func(b *v1alpha1.ToolBinding) { b.Spec.Backend.HTTP.Audience = "https://kubernetes.default.svc" },
+		wantErrors: []string{"spec.backend.http.audience: spec.backend.http.audience in body should match"},
 	},
 }
+
+const (
+	wantIdempotency = "idempotency is required for effect Write, and only there: Key if the server does each operation ID once and says what became of it, None if it does not"
+	wantPreview     = "protocol PreviewCommit is for effect Write and an http backend: MCP has no previews"
+)
 
 var mcpToolCreates = table[*v1alpha1.ToolBinding]{
 	"the server describes it": {mutate: func(*v1alpha1.ToolBinding) {}},
 	"the binding describes it": {mutate: func(b *v1alpha1.ToolBinding) {
 		b.Spec.Description, b.Spec.InputSchema = "Searches.", anHTTPTool().Spec.InputSchema
 	}},
+	"it writes": {mutate: func(b *v1alpha1.ToolBinding) {
+		b.Spec.Effect, b.Spec.Idempotency = v1alpha1.EffectWrite, v1alpha1.IdempotencyNone
+	}},
+	"it writes, and could look up": {
+		mutate: func(b *v1alpha1.ToolBinding) {
+			b.Spec.Effect, b.Spec.Idempotency = v1alpha1.EffectWrite, v1alpha1.IdempotencyKey
+		},
+		wantErrors: []string{"spec: idempotency Key needs an http backend: MCP has no way to ask what became of a call"},
+	},
+	"it writes, and is previewed": {
+		mutate: func(b *v1alpha1.ToolBinding) {
+			b.Spec.Effect, b.Spec.Idempotency, b.Spec.Protocol = v1alpha1.EffectWrite, v1alpha1.IdempotencyNone, v1alpha1.ProtocolPreviewCommit
+		},
+		wantErrors: []string{"spec: " + wantPreview},
+	},
 	"it has no backend": {
 		mutate:     func(b *v1alpha1.ToolBinding) { b.Spec.Backend.MCP = nil; b.Spec.Description = "Searches." },
 		wantErrors: []string{"spec.backend: Required value"},
@@ -126,6 +164,7 @@ func TestToolBinding_isFilledIn(t *testing.T) {
 	b := anHTTPTool()
 	check(t, api.Create(t.Context(), b, client.DryRunAll), nil)
 	want := anHTTPTool().Spec
+	want.Protocol = v1alpha1.ProtocolDirect
 	want.TimeoutSeconds = 30
 	want.Retry = v1alpha1.RetryPolicy{MaxAttempts: 3, BackoffMilliseconds: 1000}
 	want.Concurrency.Max = 16
@@ -147,8 +186,8 @@ func TestToolBinding_keepsItsSchema(t *testing.T) {
 }
 
 func TestToolBinding_unknownFieldsAreRefused(t *testing.T) {
-	for path, where := range map[string]string{"spec": "spec.approval", "spec.backend": "spec.backend.approval", "spec.retry": "spec.retry.approval"} {
-		o := changed(t, []*unstructured.Unstructured{read(t, "toolbinding_http.yaml")}, path, withField("approval", "Always"))
+	for path, where := range map[string]string{"spec": "spec.rate", "spec.backend": "spec.backend.rate", "spec.retry": "spec.retry.rate"} {
+		o := changed(t, []*unstructured.Unstructured{read(t, "toolbinding_http.yaml")}, path, withField("rate", "Always"))
 		check(t, api.Create(t.Context(), o, client.DryRunAll), []string{`unknown field "` + where + `"`})
 	}
 }

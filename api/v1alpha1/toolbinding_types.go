@@ -21,9 +21,66 @@ const (
 	// ReasonSchemaDrift: the MCP server describes the tool otherwise than when it was accepted. The binding is out of service
 	// until spec.backend.mcp.definitionDigest names the new digest.
 	ReasonSchemaDrift = "SchemaDrift"
+	// ReasonAdmissionMissing: Interlock's admission policies are not in place as they were shipped, so nobody can know who wrote
+	// an approval. No write begins until they are: see config/admission.
+	ReasonAdmissionMissing = "AdmissionMissing"
+)
+
+// ConditionWeakSchema is True when the schema leaves more open than a schema of a tool should, and absent otherwise. The
+// message names what. It keeps nobody from using the tool.
+const ConditionWeakSchema = "WeakSchema"
+
+// ReasonOpenArguments is the reason of WeakSchema.
+const ReasonOpenArguments = "OpenArguments"
+
+// ToolProtocol is how a call is made.
+// +kubebuilder:validation:Enum=Direct;PreviewCommit
+type ToolProtocol string
+
+// The tool protocols.
+const (
+	// ProtocolDirect: the call is sent, and that is it.
+	ProtocolDirect ToolProtocol = "Direct"
+	// ProtocolPreviewCommit: the server says first what it would do, and then does that or nothing.
+	ProtocolPreviewCommit ToolProtocol = "PreviewCommit"
+)
+
+// Idempotency is what a tool server knows of operations.
+// +kubebuilder:validation:Enum=Key;None
+type Idempotency string
+
+// The kinds of idempotency.
+const (
+	// IdempotencyKey: the server does one operation ID once, and says what became of it.
+	IdempotencyKey Idempotency = "Key"
+	// IdempotencyNone: it does neither.
+	IdempotencyNone Idempotency = "None"
+)
+
+// ApprovalRule says when people are asked.
+// +kubebuilder:validation:Enum=Never;Always
+type ApprovalRule string
+
+// The approval rules.
+const (
+	ApprovalNever  ApprovalRule = "Never"
+	ApprovalAlways ApprovalRule = "Always"
+)
+
+// SelfApproval says whether the one who requested a run may approve its calls.
+// +kubebuilder:validation:Enum=Refused;Allowed
+type SelfApproval string
+
+// The values of SelfApproval.
+const (
+	SelfApprovalRefused SelfApproval = "Refused"
+	SelfApprovalAllowed SelfApproval = "Allowed"
 )
 
 // ToolBindingSpec is one tool and its rules.
+// +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol == 'Direct' || (self.effect == 'Write' && has(self.backend.http))",message="protocol PreviewCommit is for effect Write and an http backend: MCP has no previews"
+// +kubebuilder:validation:XValidation:rule="has(self.idempotency) == (self.effect == 'Write')",message="idempotency is required for effect Write, and only there: Key if the server does each operation ID once and says what became of it, None if it does not"
+// +kubebuilder:validation:XValidation:rule="!has(self.idempotency) || self.idempotency == 'None' || has(self.backend.http)",message="idempotency Key needs an http backend: MCP has no way to ask what became of a call"
 // +kubebuilder:validation:XValidation:rule="has(self.inputSchema) || has(self.backend.mcp)",message="inputSchema is required for an http backend: write the JSON Schema of the tool's arguments"
 type ToolBindingSpec struct {
 	// description tells the model what the tool does and when to use it. Between 1 and 4096 characters. Required for an http
@@ -46,10 +103,28 @@ type ToolBindingSpec struct {
 	// +required
 	Backend ToolBackend `json:"backend,omitzero"`
 
-	// effect says what a call can do to the world. ReadOnly: nothing; a call may be repeated. It is the one effect that this
-	// version serves.
+	// effect says what a call can do to the world. ReadOnly: nothing; a call may be repeated. Write: something; a call is made
+	// once, after every call that the model asked for before it, and its outcome is settled before the run ends. What a server
+	// says about its tools is not relied on: a tool that may write is declared Write.
 	// +required
 	Effect Effect `json:"effect,omitempty"`
+
+	// protocol is how a call of effect Write is made. Direct (the default): it is sent. PreviewCommit: the server says what it
+	// would do, people see that when they are asked, and then exactly that is done or, if what it touches has changed, nothing.
+	// +optional
+	// +default="Direct"
+	Protocol ToolProtocol `json:"protocol,omitempty"`
+
+	// idempotency is what the server knows of operations; required for effect Write. Key: it does one operation ID once, and
+	// answers GET /v1/operations/{id}, so that a lost answer is looked up. None: it does not, so that a lost answer ends the
+	// run with ToolFailed/OutcomeUnknown, and a person has to find out.
+	// +optional
+	Idempotency Idempotency `json:"idempotency,omitempty"`
+
+	// approval says when people are asked before a call is made, and who counts. Left out, they are asked for effect Write, and
+	// not for ReadOnly.
+	// +optional
+	Approval *ApprovalPolicy `json:"approval,omitempty"`
 
 	// timeoutSeconds is how long one attempt may take. The run's deadline counts as well. Default 30, between 1 and 600.
 	// +optional
@@ -72,6 +147,35 @@ type ToolBindingSpec struct {
 	// +optional
 	// +default={}
 	Result ResultPolicy `json:"result,omitzero"`
+}
+
+// ApprovalPolicy says when people are asked, and who counts.
+type ApprovalPolicy struct {
+	// policy is Always or Never.
+	// +required
+	Policy ApprovalRule `json:"policy,omitempty"`
+
+	// quorum is how many different people have to approve. One who denies is enough to stop the call. Default 1, between 1
+	// and 8.
+	// +optional
+	// +default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=8
+	Quorum int32 `json:"quorum,omitempty"`
+
+	// ttlSeconds is how long people have, from the model's reply on. What the preview says of its own expiry, and the run's
+	// deadline, count as well. Default 3600, between 1 and 604800 (a week).
+	// +optional
+	// +default=3600
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	TTLSeconds int32 `json:"ttlSeconds,omitempty"`
+
+	// selfApproval says whether the one who requested the run counts. The run's own ServiceAccount, and any other that an agent
+	// runs as, never does. Default Refused.
+	// +optional
+	// +default="Refused"
+	SelfApproval SelfApproval `json:"selfApproval,omitempty"`
 }
 
 // ToolBackend is the server that has the tool.
@@ -102,6 +206,14 @@ type HTTPBackend struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_.-]+$`
 	Tool string `json:"tool,omitempty"`
+
+	// audience has each call carry a short-lived token of the run's ServiceAccount for this audience, so that the server knows
+	// as whom it acts. It begins with tools.interlock.dev/, which no API server accepts. Left out, calls carry no token.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^tools\.interlock\.dev/[a-z0-9]([-a-z0-9./]*[a-z0-9])?$`
+	Audience string `json:"audience,omitempty"`
 
 	// caBundle holds PEM certificates of the authorities to trust instead of the system's.
 	// +optional
@@ -163,7 +275,8 @@ type ResultPolicy struct {
 
 // ToolBindingStatus says whether runs may use the binding.
 type ToolBindingStatus struct {
-	// conditions are Ready, and Reconciling or Stalled while it is not: Stalled when only an edit of the binding can help.
+	// conditions are Ready, and Reconciling or Stalled while it is not: Stalled when only an edit of the binding can help. And
+	// WeakSchema, when the schema leaves more open than it should.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -159,7 +159,7 @@ type TurnResult struct {
 	// +required
 	Time metav1.MicroTime `json:"time,omitzero"`
 
-	// attempts is how often the call was sent.
+	// attempts is how many requests were sent for the call: previews, the call itself, and look-ups.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Attempts *int32 `json:"attempts,omitempty"`
@@ -175,6 +175,24 @@ type TurnResult struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
+
+	// operationID is the idempotency key under which the call was sent; absent if it never was.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	OperationID string `json:"operationID,omitempty"`
+
+	// approvedBy are those who approved the call.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	ApprovedBy []ApprovedBy `json:"approvedBy,omitempty"`
+
+	// approvalDigest is what they approved.
+	// +optional
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	ApprovalDigest string `json:"approvalDigest,omitempty"`
 
 	// data is the tool's answer as JSON text; when it was cut, a JSON string that holds its beginning.
 	// +optional

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -22,10 +23,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/interlock-dev/interlock/api/v1alpha1"
+	"github.com/interlock-dev/interlock/config/admission"
 	"github.com/interlock-dev/interlock/internal/controller"
 	"github.com/interlock-dev/interlock/internal/journal"
 	"github.com/interlock-dev/interlock/internal/model/openai"
@@ -122,22 +125,44 @@ func setup(ctx context.Context, manager ctrl.Manager, o options) error {
 	models := controller.NewModels(openai.New, scripted.New, manager.GetAPIReader())
 	recorder := manager.GetEventRecorder("interlock")
 
+	direct, err := client.New(manager.GetConfig(), client.Options{
+		Scheme: manager.GetScheme(), HTTPClient: manager.GetHTTPClient(), Mapper: manager.GetRESTMapper(),
+	})
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	policies, err := admissionOf(ctx, manager, direct)
+	if err != nil {
+		return err
+	}
+	if err := metrics.Registry.Register(controller.AdmissionGauge(ctx, policies)); err != nil {
+		return fmt.Errorf("registering a metric: %w", err)
+	}
+	if err := controller.AddIndexes(ctx, manager.GetFieldIndexer()); err != nil {
+		return err
+	}
+	store := journal.New(controller.NewTurnStore(manager.GetClient(), manager.GetAPIReader()), o.journalMemory<<20)
+
 	runs := new(controller.Waker[controller.RunKey])
 	agentRuns := &controller.AgentRunReconciler{
 		Client: manager.GetClient(), Clock: clock.RealClock{}, Recorder: recorder,
-		Journal: journal.New(controller.NewTurnStore(manager.GetClient(), manager.GetAPIReader()), o.journalMemory<<20),
-		Tools:   tools, Models: models, Effects: controller.NewEffects(o.maxEffects, runs), Wake: runs, Workers: o.workers,
+		Journal: store, Tools: tools, Models: models, Principals: controller.NewPrincipals(direct), Admission: policies,
+		Effects: controller.NewEffects(o.maxEffects, runs), Wake: runs, Workers: o.workers,
 	}
-	if err := agentRuns.SetupWithManager(ctx, manager); err != nil {
+	if err := agentRuns.SetupWithManager(manager); err != nil {
 		return fmt.Errorf("setting up AgentRuns: %w", err)
 	}
 	bindings := new(controller.Waker[client.ObjectKey])
 	toolBindings := &controller.ToolBindingReconciler{
-		Client: manager.GetClient(), Clock: clock.RealClock{}, Recorder: recorder, Tools: tools,
+		Client: manager.GetClient(), Clock: clock.RealClock{}, Recorder: recorder, Tools: tools, Admission: policies,
 		Discoveries: controller.NewDiscoveries(o.maxEffects, bindings), Wake: bindings,
 	}
 	if err := toolBindings.SetupWithManager(manager); err != nil {
 		return fmt.Errorf("setting up ToolBindings: %w", err)
+	}
+	approvals := &controller.ApprovalReconciler{Client: manager.GetClient(), Clock: clock.RealClock{}, Recorder: recorder, Journal: store}
+	if err := approvals.SetupWithManager(manager); err != nil {
+		return fmt.Errorf("setting up Approvals: %w", err)
 	}
 	modelBindings := &controller.ModelBindingReconciler{Client: manager.GetClient(), Recorder: recorder, Models: models}
 	if err := modelBindings.SetupWithManager(manager); err != nil {
@@ -150,4 +175,18 @@ func setup(ctx context.Context, manager ctrl.Manager, o options) error {
 		return fmt.Errorf("adding a readiness check: %w", err)
 	}
 	return nil
+}
+
+// admissionOf finds out who we are and what the API server serves, so that the policies in the cluster can be held against
+// those that were shipped.
+func admissionOf(ctx context.Context, manager ctrl.Manager, direct client.Client) (controller.Admission, error) {
+	shipped, err := admission.Objects()
+	if err != nil {
+		return nil, err
+	}
+	self := &authenticationv1.SelfSubjectReview{}
+	if err := direct.Create(ctx, self); err != nil {
+		return nil, fmt.Errorf("asking the API server who we are: %w", err)
+	}
+	return controller.NewAdmission(manager.GetCache(), manager.GetAPIReader(), manager.GetRESTMapper(), self.Status.UserInfo.Username, shipped)
 }

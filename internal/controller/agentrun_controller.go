@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,7 +30,7 @@ import (
 	"github.com/interlock-dev/interlock/internal/run"
 )
 
-// +kubebuilder:rbac:groups=interlock.dev,resources=agentruns,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=interlock.dev,resources=agentruns,verbs=get;list;watch;delete;patch
 // +kubebuilder:rbac:groups=interlock.dev,resources=agentruns/status,verbs=update
 // +kubebuilder:rbac:groups=interlock.dev,resources=toolbindings,verbs=get;list;watch
 // +kubebuilder:rbac:groups=interlock.dev,resources=modelbindings,verbs=get;list;watch
@@ -45,6 +46,9 @@ type AgentRunReconciler struct {
 	Journal  *journal.Journal
 	Tools    *Tools
 	Models   *Models
+	// Principals are asked whether a run may call a tool; Admission, whether it can be known who wrote an Approval.
+	Principals *Principals
+	Admission  Admission
 	// Effects is where models and tools are called; Wake is what it wakes runs with.
 	Effects *Effects
 	Wake    *Waker[RunKey]
@@ -136,7 +140,19 @@ func (r *AgentRunReconciler) again(p *pass) ctrl.Result {
 func (r *AgentRunReconciler) decide(_ context.Context, p *pass) error {
 	p.after, p.effects = run.Fold(p.before, p.events)
 	p.wake = wakeAt(p.after, p.run.Spec)
+	if p.asksAnew() {
+		// The answer may be there already: somebody who knew what would be asked has written it before.
+		p.wake = p.now
+	}
 	return nil
+}
+
+// asksAnew reports whether the pass has come to ask people something.
+func (p *pass) asksAnew() bool {
+	return slices.ContainsFunc(p.after.Calls, func(c run.Call) bool {
+		old, ok := p.before.Call(c.ID)
+		return c.State == run.CallAwaitingApproval && (!ok || old.State != c.State)
+	})
 }
 
 // wakeAt is when time alone calls for another look: at the earliest timer or, once the run has ended, when its time to live
@@ -160,36 +176,22 @@ func (r *AgentRunReconciler) forget(key RunKey) {
 
 func keyOf(o client.Object) RunKey { return RunKey{client.ObjectKeyFromObject(o), o.GetUID()} }
 
-// pendingOn indexes the runs that have not begun by the bindings that they need.
-const pendingOn = "interlock.dev/pending-on"
-
-func pendingOnKeys(o client.Object) []string {
-	agentRun, ok := o.(*v1alpha1.AgentRun)
-	if !ok || (agentRun.Status.Phase != "" && agentRun.Status.Phase != v1alpha1.PhasePending) {
-		return nil
-	}
-	keys := []string{"model/" + agentRun.Spec.Model.Name}
-	for _, t := range agentRun.Spec.Tools {
-		keys = append(keys, "tool/"+t.Name)
-	}
-	return keys
-}
-
-// SetupWithManager registers the reconciler.
-func (r *AgentRunReconciler) SetupWithManager(ctx context.Context, m ctrl.Manager) error {
-	if err := m.GetFieldIndexer().IndexField(ctx, &v1alpha1.AgentRun{}, pendingOn, pendingOnKeys); err != nil {
-		return fmt.Errorf("indexing runs by the bindings they wait for: %w", err)
-	}
+// SetupWithManager registers the reconciler. The indexes are those of addIndexes.
+func (r *AgentRunReconciler) SetupWithManager(m ctrl.Manager) error {
 	if err := m.Add(closeAtEnd(r.Effects.Close)); err != nil {
 		return fmt.Errorf("adding the end of effects: %w", err)
 	}
-	return ctrl.NewControllerManagedBy(m).
+	b := ctrl.NewControllerManagedBy(m).
 		For(&v1alpha1.AgentRun{}, builder.WithPredicates(r.changes())).
-		Watches(&v1alpha1.ToolBinding{}, r.runsPendingOn("tool/")).
-		Watches(&v1alpha1.ModelBinding{}, r.runsPendingOn("model/")).
+		Watches(&v1alpha1.ToolBinding{}, r.runsWaitingFor("tool/")).
+		Watches(&v1alpha1.ModelBinding{}, r.runsWaitingFor("model/")).
+		Watches(&v1alpha1.Approval{}, handler.EnqueueRequestsFromMapFunc(runOfApproval), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(r.Wake.source(func(k RunKey) reconcile.Request { return reconcile.Request{NamespacedName: k.NamespacedName} })).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(reconcile.AsReconciler(m.GetClient(), r))
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
+	for _, o := range r.Admission.Watched() {
+		b = b.Watches(o, r.runsWaitingFor("approval"))
+	}
+	return b.Complete(reconcile.AsReconciler(m.GetClient(), r))
 }
 
 // changes lets through what a person or GitOps did. Our own status writes do not wake a run; its effects do.
@@ -206,13 +208,18 @@ func (r *AgentRunReconciler) changes() predicate.Predicate {
 	}
 }
 
-// runsPendingOn wakes the runs that have not begun and need the binding that has changed.
-func (r *AgentRunReconciler) runsPendingOn(prefix string) handler.EventHandler {
+// runsWaitingFor wakes the runs that wait for what has changed: a binding, after its prefix, or the policies that approvals
+// rest on.
+func (r *AgentRunReconciler) runsWaitingFor(what string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		key := what
+		if o.GetNamespace() != "" {
+			key += o.GetName()
+		}
 		var runs v1alpha1.AgentRunList
-		err := r.Client.List(ctx, &runs, client.InNamespace(o.GetNamespace()), client.MatchingFields{pendingOn: prefix + o.GetName()})
+		err := r.Client.List(ctx, &runs, client.InNamespace(o.GetNamespace()), client.MatchingFields{runsByWait: key})
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "listing the runs that wait for a binding", "binding", prefix+o.GetName())
+			ctrl.LoggerFrom(ctx).Error(err, "listing the runs that wait", "for", key)
 			return nil
 		}
 		requests := make([]reconcile.Request, len(runs.Items))
@@ -221,6 +228,14 @@ func (r *AgentRunReconciler) runsPendingOn(prefix string) handler.EventHandler {
 		}
 		return requests
 	})
+}
+
+func runOfApproval(_ context.Context, o client.Object) []reconcile.Request {
+	a, ok := o.(*v1alpha1.Approval)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.Run.Name}}}
 }
 
 // closeAtEnd runs end once the manager stops, in the process that leads.

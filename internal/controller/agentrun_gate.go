@@ -5,8 +5,10 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/interlock-dev/interlock/api/v1alpha1"
 	"github.com/interlock-dev/interlock/internal/arguments"
@@ -21,24 +23,29 @@ func (r *AgentRunReconciler) eventOf(ctx context.Context, p *pass, o *outcome) (
 	switch {
 	case o.callID != "" && o.failure != nil:
 		return run.ToolFailed{CallID: o.callID, Attempt: o.attempt, Failure: *o.failure}, nil
+	case o.callID != "" && o.nothing:
+		return run.NothingDone{CallID: o.callID, Attempt: o.attempt, At: o.at}, nil
+	case o.callID != "" && o.preview != nil:
+		return r.previewed(ctx, p, o)
 	case o.callID != "":
 		return run.ToolSucceeded{CallID: o.callID, Attempt: o.attempt, At: o.at}, nil
 	case o.failure != nil:
 		return run.ModelFailed{Step: o.step, Attempt: o.attempt, Failure: *o.failure}, nil
 	}
-	calls, err := r.proposals(ctx, p.run, *o.reply, o.raw)
+	calls, err := r.proposals(ctx, p, o.at, *o.reply, o.raw)
 	return run.ModelReplied{
 		Step: o.step, Attempt: o.attempt, At: o.at, Finish: o.reply.Finish, Empty: o.reply.Text == "",
 		Calls: calls, Usage: o.reply.Usage, Answer: o.answer,
 	}, err
 }
 
-// proposals finds out about each call of a reply what the gate must know. Raw are the arguments as the model sent them.
-func (r *AgentRunReconciler) proposals(ctx context.Context, agentRun *v1alpha1.AgentRun, reply journal.Reply, raw []string) ([]run.ProposedCall, error) {
+// proposals finds out about each call of a reply, which came at the given time, what the gate must know. Raw are the arguments
+// as the model sent them.
+func (r *AgentRunReconciler) proposals(ctx context.Context, p *pass, at time.Time, reply journal.Reply, raw []string) ([]run.ProposedCall, error) {
 	calls := make([]run.ProposedCall, len(reply.Calls))
 	for i, c := range reply.Calls {
-		calls[i].Facts = policy.Call{Tool: c.Tool, Tools: toolNames(agentRun)}
-		if err := r.examine(ctx, agentRun, c, raw[i], &calls[i]); err != nil {
+		calls[i].Facts = policy.Call{Tool: c.Tool, Tools: toolNames(p.run)}
+		if err := r.examine(ctx, p, at, c, raw[i], &calls[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -46,37 +53,59 @@ func (r *AgentRunReconciler) proposals(ctx context.Context, agentRun *v1alpha1.A
 }
 
 // examine fills in the facts of one call. A fact that cannot be known, because an earlier one is wrong, stays empty.
-func (r *AgentRunReconciler) examine(ctx context.Context, agentRun *v1alpha1.AgentRun, c journal.Call, raw string, p *run.ProposedCall) error {
-	p.Facts.Known = slices.ContainsFunc(agentRun.Spec.Tools, func(t v1alpha1.ToolSelection) bool { return t.Name == c.Tool })
-	if !p.Facts.Known {
+func (r *AgentRunReconciler) examine(ctx context.Context, p *pass, at time.Time, c journal.Call, raw string, call *run.ProposedCall) error {
+	call.Facts.Known = slices.ContainsFunc(p.run.Spec.Tools, func(t v1alpha1.ToolSelection) bool { return t.Name == c.Tool })
+	if !call.Facts.Known {
 		return nil
 	}
 	canonical, malformed := arguments.Canonical(raw)
 	if malformed != nil {
-		p.Facts.Malformed = malformed.Error()
+		call.Facts.Malformed = malformed.Error()
 	} else {
-		p.ArgumentsDigest = arguments.Digest(canonical)
-		p.OperationID = arguments.OperationID(string(agentRun.UID), c.ID, canonical)
+		call.ArgumentsDigest = arguments.Digest(canonical)
+		call.OperationID = arguments.OperationID(p.ref.UID, c.ID, canonical)
 	}
-	b, why, err := r.toolBinding(ctx, agentRun.Namespace, c.Tool)
+	b, why, err := r.toolBinding(ctx, p.ref.Namespace, c.Tool)
 	if err != nil {
 		return err
 	}
 	if why != "" {
-		p.Facts.Unavailable = "its ToolBinding " + why
+		call.Facts.Unavailable = "its ToolBinding " + why
 		return nil
 	}
-	p.Binding = run.Binding{UID: string(b.UID), Generation: b.Generation}
+	call.Binding, call.Rules = bindingOf(b), rulesOf(b)
 	t, unusable := r.Tools.Open(b)
 	switch {
 	case unusable != nil:
-		p.Facts.Unavailable = "its ToolBinding can't be used"
+		// The model is told, and the run goes on.
+		call.Facts.Unavailable = "its ToolBinding can't be used"
+		return nil //nolint:nilerr // it is a fact about the call
 	case canonical != nil:
 		if invalid := t.Schema.Check(canonical); invalid != nil {
-			p.Facts.Invalid = invalid.Error()
+			call.Facts.Invalid = invalid.Error()
 		}
 	}
+	may, err := r.Principals.May(ctx, principalOf(p.run), c.Tool, false)
+	if err != nil {
+		return err
+	}
+	if !may {
+		call.Facts.Unpermitted = unpermitted(p.run)
+	}
+	if call.Rules.Approvals > 0 && !call.Rules.Preview {
+		call.Ask = ask(p.run, b, t, run.Call{
+			ID: c.ID, OperationID: call.OperationID, ArgumentsDigest: call.ArgumentsDigest, Binding: call.Binding,
+		}, expiry(p, b, at, time.Time{}))
+	}
 	return nil
+}
+
+func bindingOf(b *v1alpha1.ToolBinding) run.Binding {
+	return run.Binding{UID: string(b.UID), Generation: b.Generation}
+}
+
+func unpermitted(agentRun *v1alpha1.AgentRun) string {
+	return fmt.Sprintf("its ServiceAccount %s lacks the verb invoke on the ToolBinding", agentRun.Spec.ServiceAccountName)
 }
 
 func toolNames(agentRun *v1alpha1.AgentRun) string {

@@ -31,8 +31,12 @@ func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
 		return errDone
 	}
 	p.before = stateOf(p.run)
+	if err := r.release(ctx, p, p.before); err != nil {
+		return err
+	}
+	deleted := !p.run.DeletionTimestamp.IsZero()
 	switch {
-	case !p.run.DeletionTimestamp.IsZero():
+	case deleted && !p.before.Unsettled():
 		r.Effects.Stop(p.key)
 		return errDone
 	case p.before.Finished():
@@ -49,30 +53,45 @@ func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
 		}
 		p.events = append(p.events, e)
 	}
-	if c := p.run.Spec.Cancel; c != nil {
-		p.events = append(p.events, run.CancelRequested{At: p.now, Reason: text.Clean(c.Reason)})
-	}
-	if wake := p.before.NextWake(); !wake.IsZero() && !p.now.Before(wake) {
-		p.events = append(p.events, run.TimePassed{At: p.now})
-	}
-	if p.before.Phase == "" || p.before.Phase == run.Pending {
-		missing, err := r.missing(ctx, p.run)
+	p.events = append(p.events, wishes(p, deleted)...)
+	for _, look := range []func(context.Context, *pass) ([]run.Event, error){r.prepared, r.answers, r.orphans} {
+		events, err := look(ctx, p)
 		if err != nil {
 			return err
 		}
-		p.events = append(p.events, run.Prepared{Missing: missing})
+		p.events = append(p.events, events...)
 	}
-	orphans, err := r.orphans(ctx, p)
-	if err != nil {
-		return err
-	}
-	p.events = append(p.events, orphans...)
 
 	if len(p.events) == 0 || p.before.MayGather(p.events) {
 		p.wake = wakeAt(p.before, p.run.Spec)
 		return errDone
 	}
 	return nil
+}
+
+// wishes gives what people want of the run, and what time has brought. They come before anything that lets a call through.
+func wishes(p *pass, deleted bool) []run.Event {
+	var events []run.Event
+	switch c := p.run.Spec.Cancel; {
+	case p.before.Ending != nil:
+	case deleted:
+		events = append(events, run.CancelRequested{At: p.now, Reason: "the run was deleted"})
+	case c != nil:
+		events = append(events, run.CancelRequested{At: p.now, Reason: text.Clean(c.Reason)})
+	}
+	if wake := p.before.NextWake(); !wake.IsZero() && !p.now.Before(wake) {
+		events = append(events, run.TimePassed{At: p.now})
+	}
+	return events
+}
+
+// prepared looks whether a run that has not begun can begin.
+func (r *AgentRunReconciler) prepared(ctx context.Context, p *pass) ([]run.Event, error) {
+	if p.before.Phase != "" && p.before.Phase != run.Pending {
+		return nil, nil
+	}
+	missing, err := r.missing(ctx, p.run)
+	return []run.Event{run.Prepared{Missing: missing}}, err
 }
 
 // expire deletes a finished run whose time to live is over.
@@ -121,7 +140,7 @@ func (r *AgentRunReconciler) toolBinding(ctx context.Context, namespace, name st
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &b)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, "does not exist", nil
+		return nil, bindingMissing, nil
 	case err != nil:
 		return nil, "", fmt.Errorf("reading ToolBinding %s: %w", name, err)
 	}
@@ -130,6 +149,9 @@ func (r *AgentRunReconciler) toolBinding(ctx context.Context, namespace, name st
 	}
 	return &b, "", nil
 }
+
+// bindingMissing is why a binding that is not there can't be used.
+const bindingMissing = "does not exist"
 
 // notReady gives the reason why a binding is not Ready for its newest generation; empty if it is.
 func notReady(conditions []metav1.Condition, generation int64) string {
@@ -154,24 +176,33 @@ func (r *AgentRunReconciler) orphans(ctx context.Context, p *pass) ([]run.Event,
 		}
 		found = append(found, e)
 	}
-	var turn *journal.Turn
 	for _, c := range p.before.Calls {
-		if c.State != run.CallExecuting || r.Effects.Knows(p.key, toolJobID(c.ID, c.Attempt)) {
+		if (!c.InFlight() && !c.Unsettled()) || r.Effects.Knows(p.key, toolJobID(c.ID, c.Attempt)) {
 			continue
 		}
-		if turn == nil {
-			t, ok, err := r.Journal.Find(ctx, p.ref, p.before.Step)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				t = journal.Turn{}
-			}
-			turn = &t
+		turn, err := r.turnOf(ctx, p, c)
+		if err != nil {
+			return nil, err
 		}
-		found = append(found, adoptResult(p, c, *turn))
+		if e := adoptResult(p, c, turn); e != nil {
+			found = append(found, e)
+		}
 	}
 	return found, nil
+}
+
+// turnOf gives the Turn of a call; an empty one if there is none. Of a write it is read anew: another process may have written
+// there.
+func (r *AgentRunReconciler) turnOf(ctx context.Context, p *pass, c run.Call) (journal.Turn, error) {
+	if !c.Rules.Write {
+		turn, _, err := r.Journal.Find(ctx, p.ref, p.before.Step)
+		return turn, err
+	}
+	turn, err := r.Journal.Read(ctx, p.ref, p.before.Step)
+	if errors.Is(err, journal.ErrMissing) {
+		return journal.Turn{}, nil
+	}
+	return turn, err
 }
 
 func (r *AgentRunReconciler) adoptReply(ctx context.Context, p *pass, m run.ModelCall) (run.Event, error) {
@@ -189,7 +220,7 @@ func (r *AgentRunReconciler) adoptReply(ctx context.Context, p *pass, m run.Mode
 	for i, c := range turn.Reply.Calls {
 		stored[i] = c.Arguments
 	}
-	e.Calls, err = r.proposals(ctx, p.run, turn.Reply, stored)
+	e.Calls, err = r.proposals(ctx, p, turn.At, turn.Reply, stored)
 	if err != nil {
 		return nil, err
 	}
@@ -208,8 +239,8 @@ func (r *AgentRunReconciler) adoptReply(ctx context.Context, p *pass, m run.Mode
 	return e, nil
 }
 
-// adoptResult gives what the journal holds of a call; if it holds nothing, the call is lost. It is lost, too, if all the
-// journal holds is that the run ended with the call open: what ended the run ends it again.
+// adoptResult gives what the journal holds of a call. If it holds nothing, what is in flight is lost; nil if nothing is. It is
+// lost, too, if all the journal holds is that the run ended with the call open: what ended the run ends it again.
 func adoptResult(p *pass, c run.Call, turn journal.Turn) run.Event {
 	result, ok := turn.Result(c.ID)
 	switch {
@@ -217,6 +248,9 @@ func adoptResult(p *pass, c run.Call, turn journal.Turn) run.Event {
 		return run.ToolSucceeded{CallID: c.ID, Attempt: c.Attempt, At: p.now}
 	case ok && result.Code != run.CodeRunEnded:
 		return run.ToolFailed{CallID: c.ID, Attempt: c.Attempt, Failure: run.Failure{At: p.now, Code: result.Code, Message: result.Message}}
+	}
+	if !c.InFlight() {
+		return nil
 	}
 	return run.EffectLost{CallID: c.ID, Attempt: c.Attempt, At: p.now}
 }

@@ -5,16 +5,15 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/interlock-dev/interlock/api/v1alpha1"
-	"github.com/interlock-dev/interlock/internal/arguments"
 	"github.com/interlock-dev/interlock/internal/effect"
 	"github.com/interlock-dev/interlock/internal/journal"
 	"github.com/interlock-dev/interlock/internal/model"
@@ -39,15 +38,32 @@ func (r *AgentRunReconciler) perform(ctx context.Context, p *pass) error {
 		switch e := e.(type) {
 		case run.CallModel:
 			r.callModel(ctx, p, e)
+		case run.PreviewTool:
+			r.askTool(ctx, p, e.CallID, r.preview)
 		case run.CallTool:
-			r.callTool(ctx, p, e)
+			r.askTool(ctx, p, e.CallID, r.execute)
+		case run.LookUpTool:
+			r.askTool(ctx, p, e.CallID, r.lookUp)
 		case run.StopEffects:
-			r.Effects.Stop(p.key)
-			r.bulkheads.Drop(string(p.key.UID))
+			r.stop(p, e)
 		case run.KeepTurn, run.KeepResults:
 		}
 	}
 	return nil
+}
+
+// stop aborts what is in flight, but for the writes that have to be settled.
+func (r *AgentRunReconciler) stop(p *pass, e run.StopEffects) {
+	var keep []string
+	for _, c := range p.after.Calls {
+		if slices.Contains(e.Keep, c.ID) {
+			keep = append(keep, toolJobID(c.ID, c.Attempt))
+		}
+	}
+	r.Effects.Stop(p.key, keep...)
+	if len(keep) == 0 {
+		r.bulkheads.Drop(string(p.key.UID))
+	}
 }
 
 // standIn are the rules of a binding that can't be read: those that a binding has by default, without a place to wait for.
@@ -80,8 +96,8 @@ func (r *AgentRunReconciler) start(ctx context.Context, job effect.Job[RunKey, *
 		defer func() {
 			if fault := recover(); fault != nil {
 				ctrl.LoggerFrom(ctx).Error(fmt.Errorf("panic: %v", fault), "an effect failed by a fault of ours", "id", job.ID, "stack", string(debug.Stack()))
-				o.reply, o.result = nil, nil
-				o.failure = &run.Failure{Code: codeInternal, Message: "The operator failed to deal with what came back."}
+				o.reply, o.result, o.preview, o.nothing = nil, nil, nil, false
+				o.failure = &run.Failure{Code: codeInternal, Message: "The operator failed to deal with what came back.", InDoubt: true}
 				out = o.finish(r.Clock.Now())
 			}
 		}()
@@ -159,69 +175,4 @@ func (r *AgentRunReconciler) definitions(ctx context.Context, agentRun *v1alpha1
 		}
 	}
 	return definitions, nil
-}
-
-// callTool puts a call in line. Whether its tool may still be called, by the rules it was checked against, is looked at when
-// its turn comes.
-func (r *AgentRunReconciler) callTool(ctx context.Context, p *pass, e run.CallTool) {
-	ref, call, calls := p.ref, callOf(p.after, e.CallID), len(p.after.Calls)
-	b, _, _ := r.toolBinding(ctx, ref.Namespace, call.Tool)
-	if b == nil {
-		b = &v1alpha1.ToolBinding{}
-		b.Spec.Retry, b.Spec.Concurrency, b.Spec.TimeoutSeconds = standIn()
-	}
-	r.start(ctx, effect.Job[RunKey, *outcome]{
-		Owner: p.key, ID: toolJobID(e.CallID, e.Attempt), Deadline: p.after.Deadline,
-		Timeout: time.Duration(b.Spec.TimeoutSeconds) * time.Second,
-		Behind: []*effect.Bulkhead{
-			r.bulkheads.Get(string(p.key.UID), int(p.run.Spec.Limits.Parallelism)),
-			r.Tools.bulkheads.Get(string(b.UID), int(b.Spec.Concurrency.Max)),
-		},
-	}, outcome{step: p.after.Step, callID: e.CallID, attempt: e.Attempt}, func(ctx context.Context, o *outcome) {
-		r.execute(ctx, ref, call, calls, o)
-	})
-}
-
-func callOf(s run.State, id string) run.Call {
-	c, _ := s.Call(id)
-	return c
-}
-
-// execute sends a call: exactly the bytes whose digest is in the recorded state, by the binding that they were checked
-// against.
-func (r *AgentRunReconciler) execute(ctx context.Context, ref journal.RunRef, call run.Call, calls int, o *outcome) {
-	b, why, err := r.toolBinding(ctx, ref.Namespace, call.Tool)
-	switch {
-	case b == nil:
-		retry, _, _ := standIn()
-		o.fail(run.Failure{Code: codeBindingGone, Message: "The tool's binding can't be used now. " + why, Retryable: err != nil}, retry)
-		return
-	case (run.Binding{UID: string(b.UID), Generation: b.Generation}) != call.Binding:
-		o.fail(run.Failure{Code: codeToolChanged, Message: "The tool's binding was changed after the call was checked. Make the call again."}, b.Spec.Retry)
-		return
-	}
-	turn, ok, err := r.Journal.Find(ctx, ref, o.step)
-	if err != nil || !ok {
-		o.failJournal(ctx, errors.Join(err, missingUnless(ok)))
-		return
-	}
-	proposed, _ := turn.Call(call.ID)
-	if arguments.Digest([]byte(proposed.Arguments)) != call.ArgumentsDigest {
-		o.fail(run.Failure{Code: codeToolChanged, Message: "The journal does not hold the arguments that were checked."}, b.Spec.Retry)
-		return
-	}
-	t, err := r.Tools.Open(b)
-	if err != nil {
-		o.fail(run.Failure{Code: codeBindingGone, Message: "The tool's binding can't be used now."}, b.Spec.Retry)
-		return
-	}
-	result, err := t.Server.Execute(ctx, run.ToolCall{
-		OperationID: call.OperationID, CallID: call.ID, Tool: t.Name, Arguments: []byte(proposed.Arguments),
-		MaxResultBytes: min(int(b.Spec.Result.MaxBytes), journal.MaxStepResults/max(calls, 1)),
-	})
-	if err != nil {
-		o.fail(toolFailure(err), b.Spec.Retry)
-		return
-	}
-	o.result = new(journal.Fit(result, calls))
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/interlock-dev/interlock/internal/journal"
 	"github.com/interlock-dev/interlock/internal/run"
@@ -27,7 +29,14 @@ func (r *AgentRunReconciler) record(ctx context.Context, p *pass) error {
 	if err := r.keep(ctx, p); err != nil {
 		return err
 	}
+	if err := r.hold(ctx, p); err != nil {
+		return err
+	}
 	status := statusOf(p.after, p.run)
+	var err error
+	if status.PendingApprovals, err = r.pendingApprovals(ctx, p); err != nil {
+		return err
+	}
 	if !equality.Semantic.DeepEqual(p.run.Status, status) {
 		updated := p.run.DeepCopy()
 		updated.Status = status
@@ -43,6 +52,38 @@ func (r *AgentRunReconciler) record(ctx context.Context, p *pass) error {
 		r.report(p)
 	}
 	r.Effects.Acknowledge(p.key, slices.Collect(maps.Keys(p.outcomes))...)
+	return r.release(ctx, p, p.after)
+}
+
+// finalizer keeps a deleted run until its write is settled. It is there only while there is one.
+const finalizer = "interlock.dev/unsettled-write"
+
+// hold keeps the run from vanishing while a write is about to be sent.
+func (r *AgentRunReconciler) hold(ctx context.Context, p *pass) error {
+	if !p.after.Unsettled() {
+		return nil
+	}
+	return r.finalize(ctx, p, controllerutil.AddFinalizer)
+}
+
+// release lets the run go once its writes are settled.
+func (r *AgentRunReconciler) release(ctx context.Context, p *pass, s run.State) error {
+	if s.Unsettled() {
+		return nil
+	}
+	return client.IgnoreNotFound(r.finalize(ctx, p, controllerutil.RemoveFinalizer))
+}
+
+func (r *AgentRunReconciler) finalize(ctx context.Context, p *pass, change func(client.Object, string) bool) error {
+	updated := p.run.DeepCopy()
+	if !change(updated, finalizer) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(p.run, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, updated, patch); err != nil {
+		return fmt.Errorf("changing the finalizer: %w", err)
+	}
+	p.run = updated
 	return nil
 }
 
@@ -60,7 +101,7 @@ func (r *AgentRunReconciler) keep(ctx context.Context, p *pass) error {
 			for _, result := range e.Results {
 				results = append(results, p.resultOf(result))
 			}
-		case run.CallModel, run.CallTool, run.StopEffects:
+		case run.CallModel, run.PreviewTool, run.CallTool, run.LookUpTool, run.StopEffects:
 		}
 	}
 	if turn != nil {
@@ -146,6 +187,12 @@ func (p *pass) replyTurn(step int) *journal.Turn {
 // resultOf adds to a call's result what the tool has answered in this pass.
 func (p *pass) resultOf(result run.CallResult) journal.Result {
 	out := journal.Result{CallResult: result, At: p.now}
+	if c, _ := p.after.Call(result.CallID); result.Attempts > 0 {
+		out.OperationID = c.OperationID
+		if c.Ask != nil {
+			out.ApprovalDigest, out.ApprovedBy = c.Ask.Digest, c.Ask.Consents
+		}
+	}
 	for _, o := range p.outcomes {
 		if o.callID == result.CallID && o.result != nil && result.State == run.CallSucceeded {
 			out.At, out.Answer = o.at, *o.result

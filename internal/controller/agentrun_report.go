@@ -6,6 +6,7 @@ package controller
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -60,6 +61,10 @@ func messageOf(s run.State, agentRun *v1alpha1.AgentRun) string {
 		t := s.Termination
 		message := fmt.Sprintf("The run ended at step %d with %s. %s", t.Step, t, t.Message)
 		return text.Clip(message, maxCondition)
+	case s.Ending != nil:
+		return fmt.Sprintf("The run is about to end with %s; what was sent is settled first. %s", s.Ending.Termination, callsText(s.Calls, agentRun))
+	case s.Phase == run.AwaitingApproval:
+		return text.Clip(askText(s, agentRun), maxCondition)
 	case s.Waiting != "":
 		return "The run waits to begin: " + s.Waiting + "."
 	case s.Model != nil && !s.Model.NotBefore.IsZero():
@@ -74,6 +79,25 @@ func messageOf(s run.State, agentRun *v1alpha1.AgentRun) string {
 }
 
 const maxCondition = 2048
+
+// askText says what people are asked, and how to answer with nothing but kubectl.
+func askText(s run.State, agentRun *v1alpha1.AgentRun) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Step %d waits for approval:", s.Step)
+	place := 0
+	for _, c := range s.Calls {
+		if c.State != run.CallAwaitingApproval {
+			continue
+		}
+		fmt.Fprintf(&b, " %s %s, %d of %d approved, until %s.", c.ID, c.Tool, len(c.Ask.Consents), c.Rules.Approvals, c.Ask.Expires.UTC().Format(time.RFC3339))
+		if place == 0 {
+			fmt.Fprintf(&b, " See status.pendingApprovals. To approve the first: kubectl get agentrun %s -n %s -o jsonpath='{.status.pendingApprovals[0].manifest}' | kubectl create -f -.",
+				agentRun.Name, agentRun.Namespace)
+		}
+		place++
+	}
+	return b.String()
+}
 
 // callsText lists calls with what has become of them.
 func callsText(calls []run.Call, agentRun *v1alpha1.AgentRun) string {
@@ -107,8 +131,18 @@ func callText(c run.Call) string {
 	switch c.State {
 	case run.CallRejected:
 		return "refused, " + c.Code
+	case run.CallReady:
+		return "waits for its turn"
+	case run.CallPreviewing:
+		return "is previewed"
+	case run.CallAwaitingApproval:
+		return "waits for approval"
+	case run.CallApproved:
+		return "approved, waits for its turn"
+	case run.CallLookingUp:
+		return "its answer was lost; the tool is asked what became of it"
 	case run.CallExecuting:
-		if c.Attempt > 1 {
+		if c.Failures > 0 {
 			return fmt.Sprintf("under way, attempt %d", c.Attempt)
 		}
 		return "under way"
@@ -149,7 +183,7 @@ const maxEvent = 1024
 
 // news says what became of calls in this pass, if the run is no longer at them.
 func (p *pass) news() string {
-	if p.after.Phase == run.Acting || len(p.after.Calls) == 0 {
+	if p.after.Phase == run.Acting || p.after.Phase == run.AwaitingApproval || len(p.after.Calls) == 0 {
 		return ""
 	}
 	var changed []run.Call

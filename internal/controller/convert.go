@@ -18,7 +18,7 @@ func limitsOf(spec v1alpha1.AgentRunSpec) run.Limits {
 	return run.Limits{
 		MaxSteps: int(spec.Limits.MaxSteps), MaxToolCalls: int(value(spec.Limits.MaxToolCalls)), MaxInvalid: int(value(spec.Limits.MaxInvalid)),
 		Deadline:        time.Duration(spec.Limits.DeadlineSeconds) * time.Second,
-		ToolFailureEnds: spec.OnToolFailure == v1alpha1.ToolFailureTerminate,
+		ToolFailureEnds: spec.OnToolFailure == v1alpha1.ToolFailureTerminate, DenialEnds: spec.OnDenied == v1alpha1.DenialTerminate,
 	}
 }
 
@@ -34,19 +34,16 @@ func stateOf(agentRun *v1alpha1.AgentRun) run.State {
 		Usage: usageOf(status.Usage),
 	}
 	if m := status.ModelCall; m != nil {
-		s.Model = &run.ModelCall{Attempt: int(m.Attempt), NotBefore: microTimeOf(m.NotBefore), Code: m.Code}
+		s.Model = &run.ModelCall{Attempt: int(m.Attempt), Failures: int(m.Failures), NotBefore: microTimeOf(m.NotBefore), Code: m.Code}
 	}
 	for _, c := range status.Calls {
-		s.Calls = append(s.Calls, run.Call{
-			ID: c.ID, Tool: c.Tool, State: run.CallState(c.State), Attempt: int(c.Attempt), NotBefore: microTimeOf(c.NotBefore), Code: c.Code,
-			OperationID: c.OperationID, ArgumentsDigest: c.ArgumentsDigest,
-			Binding: run.Binding{UID: c.BindingUID, Generation: c.BindingGeneration},
-		})
+		s.Calls = append(s.Calls, callFrom(c))
 	}
 	if t := status.Termination; t != nil {
-		s.Termination = &run.Termination{
-			Reason: run.Reason(t.Reason), Detail: t.Detail, Message: t.Message, Step: int(t.Step), CallID: t.CallID,
-		}
+		s.Termination = new(terminationFrom(*t))
+	}
+	if e := status.Ending; e != nil {
+		s.Ending = &run.Ending{Termination: terminationFrom(e.Termination), Until: e.Until.Time}
 	}
 	if r := status.Result; r != nil {
 		s.Answer = answerFrom(*r)
@@ -69,7 +66,7 @@ func statusOf(s run.State, agentRun *v1alpha1.AgentRun) v1alpha1.AgentRunStatus 
 	}
 	if m := s.Model; m != nil {
 		status.ModelCall = &v1alpha1.ModelCallStatus{
-			State: v1alpha1.ModelAsking, Attempt: int32(m.Attempt), //nolint:gosec // counts requests
+			State: v1alpha1.ModelAsking, Attempt: int32(m.Attempt), Failures: int32(m.Failures), //nolint:gosec // counts requests
 			NotBefore: microTimePointer(m.NotBefore), Code: m.Code,
 		}
 		if !m.NotBefore.IsZero() {
@@ -77,22 +74,29 @@ func statusOf(s run.State, agentRun *v1alpha1.AgentRun) v1alpha1.AgentRunStatus 
 		}
 	}
 	for _, c := range s.Calls {
-		status.Calls = append(status.Calls, v1alpha1.CallStatus{
-			ID: c.ID, Tool: c.Tool, State: v1alpha1.CallState(c.State), Attempt: int32(c.Attempt), //nolint:gosec // counts requests
-			NotBefore: microTimePointer(c.NotBefore), Code: text.Clip(c.Code, maxCode),
-			OperationID: c.OperationID, ArgumentsDigest: c.ArgumentsDigest, BindingUID: c.Binding.UID, BindingGeneration: c.Binding.Generation,
-		})
+		status.Calls = append(status.Calls, callStatus(c))
+	}
+	if e := s.Ending; e != nil {
+		status.Ending = &v1alpha1.Ending{Termination: terminationStatus(e.Termination), Until: metav1.NewTime(roundUp(e.Until))}
 	}
 	if t := s.Termination; t != nil {
-		status.Termination = &v1alpha1.Termination{
-			Reason: v1alpha1.TerminationReason(t.Reason), Detail: text.Clip(t.Detail, maxCode), Message: text.Clip(t.Message, maxCondition),
-			Step: int32(t.Step), CallID: t.CallID, //nolint:gosec // bounded by limits.maxSteps
-		}
+		status.Termination = new(terminationStatus(*t))
 		if t.Reason == run.ReasonFinal {
 			status.Result = resultStatus(s.Answer)
 		}
 	}
 	return status
+}
+
+func terminationFrom(t v1alpha1.Termination) run.Termination {
+	return run.Termination{Reason: run.Reason(t.Reason), Detail: t.Detail, Message: t.Message, Step: int(t.Step), CallID: t.CallID}
+}
+
+func terminationStatus(t run.Termination) v1alpha1.Termination {
+	return v1alpha1.Termination{
+		Reason: v1alpha1.TerminationReason(t.Reason), Detail: text.Clip(t.Detail, maxCode), Message: text.Clip(t.Message, maxCondition),
+		Step: int32(t.Step), CallID: t.CallID, //nolint:gosec // bounded by limits.maxSteps
+	}
 }
 
 // maxAnswer bounds the answer in the status, in bytes.

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -99,9 +100,33 @@ func newBench(t *testing.T, refuse interceptor.Funcs) *bench {
 	b.reconciler = &AgentRunReconciler{
 		Client: b.client, Clock: clock.RealClock{}, Recorder: events.NewFakeRecorder(1000),
 		Journal: journal.New(NewTurnStore(b.client, b.client), 1<<20), Tools: NewTools(server, server),
+		Principals: NewPrincipals(permissive(t)), Admission: inPlace{},
 		Models: NewModels(opened, opened, b.client), Effects: NewEffects(10, wake), Wake: wake, Workers: 1,
 	}
 	return b
+}
+
+// inPlace is an Admission that lacks nothing.
+type inPlace struct{}
+
+func (inPlace) Missing(context.Context) string { return "" }
+func (inPlace) Watched() []client.Object       { return nil }
+
+// permissive is an API server that permits everything.
+func permissive(t *testing.T) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := authorizationv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			if review, ok := o.(*authorizationv1.SubjectAccessReview); ok {
+				review.Status.Allowed = true
+			}
+			return nil
+		},
+	}).Build()
 }
 
 // pass lets the reconciler look once, and waits until what it has started has come to its end.

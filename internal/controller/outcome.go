@@ -19,7 +19,7 @@ import (
 	"github.com/interlock-dev/interlock/internal/tool"
 )
 
-// An outcome is what an effect came to: a reply, an answer, or a failure.
+// An outcome is what an effect came to: a reply, an answer of a tool's, or a failure.
 type outcome struct {
 	at      time.Time
 	step    int
@@ -31,8 +31,10 @@ type outcome struct {
 	reply  *journal.Reply
 	raw    []string
 	answer run.Answer
-	// result is a tool's.
-	result *run.ToolResult
+	// result is a tool's, preview is what it would do, and nothing says that it did nothing.
+	result  *run.ToolResult
+	preview *run.ToolPreview
+	nothing bool
 	// failure is why there is neither.
 	failure *run.Failure
 }
@@ -82,10 +84,11 @@ func modelFailure(err error) run.Failure {
 func toolFailure(err error) run.Failure {
 	var e *tool.Error
 	if !errors.As(err, &e) {
-		return run.Failure{Code: tool.CodeUnavailable, Message: "The tool could not be called.", Retryable: true}
+		return run.Failure{Code: tool.CodeUnavailable, Message: "The tool could not be called.", Retryable: true, InDoubt: true}
 	}
 	return run.Failure{
 		Code: text.Clip(e.Code, maxCode), Message: text.Clip(text.Clean(e.Message), maxMessage), Retryable: e.Retryable, RetryAfter: e.RetryAfter,
+		InDoubt: e.Outcome == tool.InDoubt, Changed: e.Changed,
 	}
 }
 

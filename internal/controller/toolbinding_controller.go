@@ -9,15 +9,19 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -25,6 +29,7 @@ import (
 	"github.com/interlock-dev/interlock/internal/effect"
 	"github.com/interlock-dev/interlock/internal/text"
 	"github.com/interlock-dev/interlock/internal/tool"
+	"github.com/interlock-dev/interlock/internal/toollint"
 )
 
 // +kubebuilder:rbac:groups=interlock.dev,resources=toolbindings,verbs=get;list;watch
@@ -37,6 +42,8 @@ type ToolBindingReconciler struct {
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
 	Tools    *Tools
+	// Admission says whether tools that write may be used.
+	Admission Admission
 	// Discoveries is where MCP servers are asked; Wake is what it wakes bindings with.
 	Discoveries *Discoveries
 	Wake        *Waker[client.ObjectKey]
@@ -72,7 +79,7 @@ func (r *ToolBindingReconciler) Reconcile(ctx context.Context, b *v1alpha1.ToolB
 		return again, nil
 	}
 	status := v1alpha1.ToolBindingStatus{
-		Conditions:         v.conditions(b.Status.Conditions, b.Generation),
+		Conditions:         weaknesses(v.conditions(b.Status.Conditions, b.Generation), b, definition),
 		ObservedGeneration: b.Generation,
 		Definition:         definition,
 	}
@@ -86,6 +93,10 @@ func (r *ToolBindingReconciler) Reconcile(ctx context.Context, b *v1alpha1.ToolB
 
 // judge gives the verdict on a binding, and the definition that it rests on. An empty verdict: it is not known yet.
 func (r *ToolBindingReconciler) judge(ctx context.Context, b *v1alpha1.ToolBinding) (verdict, *v1alpha1.ToolDefinition, ctrl.Result) {
+	if missing := r.Admission.Missing(ctx); missing != "" && b.Spec.Effect == v1alpha1.EffectWrite {
+		return verdict{reason: v1alpha1.ReasonAdmissionMissing, passing: true, message: fmt.Sprintf(
+			"Interlock's admission policies are not in place, so nothing is written: %s. Install config/admission again.", missing)}, b.Status.Definition, ctrl.Result{}
+	}
 	server, err := r.Tools.Connect(b)
 	if err != nil {
 		return verdict{reason: v1alpha1.ReasonInvalidBackend, message: err.Error()}, b.Status.Definition, ctrl.Result{}
@@ -142,6 +153,35 @@ func (r *ToolBindingReconciler) discovered(ctx context.Context, b *v1alpha1.Tool
 	return discovery{}, false
 }
 
+// weaknesses adds what a person should look at in the schema and the rules of a binding.
+func weaknesses(conditions []metav1.Condition, b *v1alpha1.ToolBinding, definition *v1alpha1.ToolDefinition) []metav1.Condition {
+	t := toollint.Tool{Effect: string(b.Spec.Effect), Protocol: string(b.Spec.Protocol), Idempotency: string(b.Spec.Idempotency)}
+	if b.Spec.Approval != nil {
+		t.Approval = string(b.Spec.Approval.Policy)
+	}
+	switch {
+	case b.Spec.InputSchema != nil:
+		t.Schema = b.Spec.InputSchema.Raw
+	case definition != nil && definition.InputSchema != nil:
+		t.Schema = definition.InputSchema.Raw
+	}
+	var found []string
+	if t.Schema != nil {
+		for _, f := range toollint.Lint(t) {
+			found = append(found, text.Visible(f.String()))
+		}
+	}
+	if len(found) == 0 {
+		meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionWeakSchema)
+		return conditions
+	}
+	meta.SetStatusCondition(&conditions, metav1.Condition{
+		Type: v1alpha1.ConditionWeakSchema, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOpenArguments,
+		Message: text.Clip(strings.Join(found, "; "), maxCondition), ObservedGeneration: b.Generation,
+	})
+	return conditions
+}
+
 func discoveryFailed(err error) verdict {
 	message := "The MCP server could not be asked for its tools."
 	if e, ok := errors.AsType[*tool.Error](err); ok {
@@ -179,11 +219,30 @@ func (r *ToolBindingReconciler) SetupWithManager(m ctrl.Manager) error {
 	if err := m.Add(closeAtEnd(func() { r.Discoveries.Close(); r.Tools.Close() })); err != nil {
 		return fmt.Errorf("adding the end of discoveries: %w", err)
 	}
-	return ctrl.NewControllerManagedBy(m).
+	b := ctrl.NewControllerManagedBy(m).
 		For(&v1alpha1.ToolBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}, dropped(func(o client.Object) {
 			r.Discoveries.Stop(client.ObjectKeyFromObject(o))
 			r.Tools.Drop(o.GetUID())
 		}))).
-		WatchesRawSource(r.Wake.source(func(k client.ObjectKey) reconcile.Request { return reconcile.Request{NamespacedName: k} })).
-		Complete(reconcile.AsReconciler(m.GetClient(), r))
+		WatchesRawSource(r.Wake.source(func(k client.ObjectKey) reconcile.Request { return reconcile.Request{NamespacedName: k} }))
+	for _, o := range r.Admission.Watched() {
+		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(r.writers))
+	}
+	return b.Complete(reconcile.AsReconciler(m.GetClient(), r))
+}
+
+// writers wakes the bindings of tools that write.
+func (r *ToolBindingReconciler) writers(ctx context.Context, _ client.Object) []reconcile.Request {
+	var list v1alpha1.ToolBindingList
+	if err := r.Client.List(ctx, &list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing tool bindings")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if list.Items[i].Spec.Effect == v1alpha1.EffectWrite {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
 }

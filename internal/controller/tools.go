@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/interlock-dev/interlock/api/v1alpha1"
+	"github.com/interlock-dev/interlock/internal/approval"
 	"github.com/interlock-dev/interlock/internal/arguments"
 	"github.com/interlock-dev/interlock/internal/effect"
 	"github.com/interlock-dev/interlock/internal/run"
@@ -42,6 +43,8 @@ type openTool struct {
 	Server     tool.Server
 	Schema     *arguments.Schema
 	Definition run.ToolDefinition
+	// DefinitionDigest stands for the tool as the model sees it or, of an MCP tool, as its server describes it.
+	DefinitionDigest string
 
 	generation int64
 	// digest is of the MCP server's definition; empty for an http backend.
@@ -112,7 +115,27 @@ func build(b *v1alpha1.ToolBinding) (*openTool, error) {
 		return nil, err
 	}
 	t.Schema, t.Definition.InputSchema = compiled, schema
+	if b.Status.Definition != nil {
+		t.DefinitionDigest = b.Status.Definition.Digest
+		return t, nil
+	}
+	canonical, err := approval.Canonical(map[string]any{"name": b.Name, "description": t.Definition.Description, "inputSchema": schema})
+	if err != nil {
+		return nil, err
+	}
+	t.DefinitionDigest = arguments.Digest(canonical)
 	return t, nil
+}
+
+// endpointOf names where the calls of a binding go: the server's address and the tool's name there.
+func endpointOf(b *v1alpha1.ToolBinding) string {
+	switch {
+	case b.Spec.Backend.HTTP != nil:
+		return b.Spec.Backend.HTTP.URL + " " + b.Spec.Backend.HTTP.Tool
+	case b.Spec.Backend.MCP != nil:
+		return b.Spec.Backend.MCP.URL + " " + b.Spec.Backend.MCP.Tool
+	}
+	return ""
 }
 
 // connect gives the server of the binding's generation; that of an older one is closed.

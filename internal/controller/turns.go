@@ -128,6 +128,7 @@ func resultObject(r journal.Result) v1alpha1.TurnResult {
 	out := v1alpha1.TurnResult{
 		CallID: r.CallID, State: v1alpha1.CallState(r.State), Time: metav1.NewMicroTime(r.At), Attempts: count(r.Attempts),
 		Code: text.Clip(r.Code, maxCode), Message: journal.FitMessage(r.Message),
+		OperationID: r.OperationID, ApprovalDigest: r.ApprovalDigest, ApprovedBy: approvedBy(r.ApprovedBy),
 	}
 	if r.State != run.CallSucceeded {
 		return out
@@ -169,7 +170,10 @@ func turnOf(object *v1alpha1.Turn) journal.Turn {
 func resultOf(r v1alpha1.TurnResult) journal.Result {
 	out := journal.Result{
 		CallResult: run.CallResult{CallID: r.CallID, State: run.CallState(r.State), Code: r.Code, Message: r.Message, Attempts: int(value(r.Attempts))},
-		At:         r.Time.Time,
+		At:         r.Time.Time, OperationID: r.OperationID, ApprovalDigest: r.ApprovalDigest,
+	}
+	for _, a := range r.ApprovedBy {
+		out.ApprovedBy = append(out.ApprovedBy, run.Consent{Approval: a.UID, By: a.Approver})
 	}
 	if out.State != run.CallSucceeded {
 		return out

@@ -30,9 +30,12 @@ type Executor[K comparable, O any] struct {
 
 // An owner's effects, by ID: either in flight or finished, and gone once acknowledged.
 type owner[O any] struct {
-	inFlight map[string]context.CancelFunc
+	inFlight map[string]*underWay
 	finished map[string]O
 }
+
+// underWay is one effect that has been started: another of its ID is another one.
+type underWay struct{ cancel context.CancelFunc }
 
 // A Job is one effect to be performed.
 type Job[K comparable, O any] struct {
@@ -68,7 +71,7 @@ func (x *Executor[K, O]) Start(ctx context.Context, job Job[K, O]) bool {
 	}
 	o := x.owners[job.Owner]
 	if o == nil {
-		o = &owner[O]{inFlight: map[string]context.CancelFunc{}, finished: map[string]O{}}
+		o = &owner[O]{inFlight: map[string]*underWay{}, finished: map[string]O{}}
 		x.owners[job.Owner] = o
 	}
 	if _, ok := o.inFlight[job.ID]; ok {
@@ -78,10 +81,11 @@ func (x *Executor[K, O]) Start(ctx context.Context, job Job[K, O]) bool {
 		return false
 	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), job.Deadline)
-	o.inFlight[job.ID] = cancel
+	e := &underWay{cancel}
+	o.inFlight[job.ID] = e
 	x.done.Go(func() {
 		defer cancel()
-		x.finish(o, job, x.perform(ctx, job))
+		x.finish(e, job, x.perform(ctx, job))
 	})
 	return true
 }
@@ -98,10 +102,11 @@ func (x *Executor[K, O]) perform(ctx context.Context, job Job[K, O]) O {
 	return job.Do(ctx)
 }
 
-// finish keeps the outcome, unless its owner was stopped meanwhile.
-func (x *Executor[K, O]) finish(o *owner[O], job Job[K, O], outcome O) {
+// finish keeps the outcome, unless the effect was stopped meanwhile.
+func (x *Executor[K, O]) finish(e *underWay, job Job[K, O], outcome O) {
 	x.mu.Lock()
-	current := x.owners[job.Owner] == o
+	o := x.owners[job.Owner]
+	current := o != nil && o.inFlight[job.ID] == e
 	if current {
 		delete(o.inFlight, job.ID)
 		o.finished[job.ID] = outcome
@@ -154,19 +159,29 @@ func (x *Executor[K, O]) Acknowledge(owner K, ids ...string) {
 	}
 }
 
-// Stop aborts what is under way for owner and forgets all of it. It does not wait.
-func (x *Executor[K, O]) Stop(owner K) {
+// Stop aborts what is under way for owner and forgets all of it, but for the effects to keep. It does not wait.
+func (x *Executor[K, O]) Stop(owner K, keep ...string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if o := x.owners[owner]; o != nil {
-		o.stop()
+	o := x.owners[owner]
+	if o == nil {
+		return
+	}
+	for id, e := range o.inFlight {
+		if !slices.Contains(keep, id) {
+			e.cancel()
+			delete(o.inFlight, id)
+		}
+	}
+	maps.DeleteFunc(o.finished, func(id string, _ O) bool { return !slices.Contains(keep, id) })
+	if len(o.inFlight) == 0 && len(o.finished) == 0 {
 		delete(x.owners, owner)
 	}
 }
 
 func (o *owner[O]) stop() {
-	for _, cancel := range o.inFlight {
-		cancel()
+	for _, e := range o.inFlight {
+		e.cancel()
 	}
 }
 

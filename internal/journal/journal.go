@@ -66,7 +66,7 @@ func (j *Journal) Keep(ctx context.Context, ref RunRef, t Turn) error {
 }
 
 func (j *Journal) keepOver(ctx context.Context, ref RunRef, t Turn) error {
-	old, err := j.read(ctx, ref, t.Step)
+	old, err := j.Read(ctx, ref, t.Step)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (j *Journal) Append(ctx context.Context, ref RunRef, step int, results []Re
 	for {
 		if !ok {
 			var err error
-			if t, err = j.read(ctx, ref, step); err != nil {
+			if t, err = j.Read(ctx, ref, step); err != nil {
 				return err
 			}
 		}
@@ -149,8 +149,8 @@ func (j *Journal) History(ctx context.Context, ref RunRef, last int) ([]Turn, er
 // Forget drops what is in memory of a run.
 func (j *Journal) Forget(runUID string) { j.memory.forget(runUID) }
 
-// read reads a Turn that must be there from the store.
-func (j *Journal) read(ctx context.Context, ref RunRef, step int) (Turn, error) {
+// Read gives the Turn of a step, which must be there, as it is in the store at this moment, whatever is in memory.
+func (j *Journal) Read(ctx context.Context, ref RunRef, step int) (Turn, error) {
 	t, ok, err := j.store.Read(ctx, ref, step)
 	switch {
 	case err != nil:

@@ -63,6 +63,9 @@ type Call struct {
 type Result struct {
 	run.CallResult
 	At time.Time
+	// OperationID is the key it was sent under; empty if it never was. ApprovedBy are those who approved ApprovalDigest.
+	OperationID, ApprovalDigest string
+	ApprovedBy                  []run.Consent
 	// Answer is the tool's, for a call that succeeded.
 	Answer run.ToolResult
 }

@@ -18,6 +18,7 @@ const (
 	CodeToolUnavailable    = "ToolUnavailable"
 	CodeMalformedArguments = "MalformedArguments"
 	CodeInvalidArguments   = "InvalidArguments"
+	CodeNotPermitted       = "NotPermitted"
 )
 
 // A Call is what is known of a proposed call.
@@ -36,6 +37,8 @@ type Call struct {
 	Malformed string
 	// Invalid is where the arguments break the tool's schema; empty if they do not.
 	Invalid string
+	// Unpermitted is why the run's principal may not call the tool; empty if it may.
+	Unpermitted string
 }
 
 // A Verdict says whether a call may go ahead and, if not, why. The zero Verdict lets it go ahead.
@@ -55,6 +58,7 @@ var checks = []func(Call) Verdict{
 	toolIsAvailable,
 	argumentsAreOneObject,
 	argumentsFitTheSchema,
+	principalMayCall,
 }
 
 // Check puts c through the gate.
@@ -106,4 +110,11 @@ func argumentsFitTheSchema(c Call) Verdict {
 		return Verdict{}
 	}
 	return Verdict{CodeInvalidArguments, fmt.Sprintf("The arguments don't fit the tool's schema: %s.", c.Invalid)}
+}
+
+func principalMayCall(c Call) Verdict {
+	if c.Unpermitted == "" {
+		return Verdict{}
+	}
+	return Verdict{CodeNotPermitted, fmt.Sprintf("This run may not call the tool %q: %s.", c.Tool, c.Unpermitted)}
 }

@@ -27,6 +27,18 @@ func Decide(s State, e Event) (State, []Effect) {
 		return s.modelReplied(e)
 	case ModelFailed:
 		return s.modelFailed(e)
+	case Previewed:
+		return s.previewed(e)
+	case Approved:
+		return s.approvedBy(e)
+	case Denied:
+		return s.denied(e)
+	case Voided:
+		return s.withdraw(e.CallID, e.At, e.Verdict)
+	case Recorded:
+		return s.withdraw(e.CallID, e.At, e.Verdict)
+	case NothingDone:
+		return s.nothingDone(e)
 	case ToolSucceeded:
 		return s.toolSucceeded(e)
 	case ToolFailed:
@@ -52,18 +64,42 @@ func Fold(s State, events []Event) (State, []Effect) {
 			switch f := f.(type) {
 			case KeepTurn, KeepResults:
 				keep = append(keep, f)
-			case CallModel, CallTool:
+			case CallModel, PreviewTool, CallTool, LookUpTool:
 				perform = append(perform, f)
 			case StopEffects:
+				unsent := perform
 				perform = []Effect{f}
+				var settled []Effect
+				s, settled = s.takeBack(f.At, unsent)
+				for _, f := range settled {
+					if _, ok := f.(KeepResults); ok {
+						keep = append(keep, f)
+					}
+				}
 			}
 		}
 	}
 	return s, append(keep, perform...)
 }
 
+// takeBack says of calls that were to be sent, when the run ended before they were, that nothing was done.
+func (s State) takeBack(at time.Time, unsent []Effect) (State, []Effect) {
+	var all []Effect
+	for _, f := range unsent {
+		if c, ok := f.(CallTool); ok {
+			var effects []Effect
+			s, effects = Decide(s, NothingDone{CallID: c.CallID, Attempt: c.Attempt, At: at})
+			all = append(all, effects...)
+		}
+	}
+	return s, all
+}
+
 func (s State) clone() State {
 	s.Calls = slices.Clone(s.Calls)
+	for i, c := range s.Calls {
+		s.Calls[i] = c.clone()
+	}
 	if s.Model != nil {
 		s.Model = new(*s.Model)
 	}
@@ -116,8 +152,8 @@ func (s State) conclude(e ModelReplied) (State, []Effect) {
 	return s.end(e.At, Termination{Reason: ReasonFinal, Message: "The model gave its answer."})
 }
 
-// propose puts each call of a reply through the gate. What is refused has its result at once; the rest is sent. If the
-// reply ends the run, nothing of it is sent.
+// propose puts each call of a reply through the gate. What is refused has its result at once; of the rest, what may begin
+// begins. If the reply ends the run, nothing of it does.
 func (s State) propose(e ModelReplied) (State, []Effect) {
 	s.Phase = Acting
 	verdicts := gate(e)
@@ -125,33 +161,28 @@ func (s State) propose(e ModelReplied) (State, []Effect) {
 	stop := s.stoppedBy(e, verdicts)
 
 	var refused []CallResult
-	var sent []Effect
 	for i, p := range e.Calls {
 		c := Call{
-			ID: fmt.Sprintf("s%dc%d", s.Step, i+1), Tool: p.Facts.Tool, State: CallExecuting, Attempt: 1,
-			OperationID: p.OperationID, ArgumentsDigest: p.ArgumentsDigest, Binding: p.Binding,
+			ID: fmt.Sprintf("s%dc%d", s.Step, i+1), Tool: p.Facts.Tool, State: CallReady,
+			OperationID: p.OperationID, ArgumentsDigest: p.ArgumentsDigest, Binding: p.Binding, Rules: p.Rules, Ask: p.Ask,
 		}
 		v := verdicts[i]
 		if v.Allowed() && stop != nil {
 			v = policy.Verdict{Code: CodeRunEnded, Message: "The run ended before the call was sent."}
 		}
 		if v.Allowed() {
-			sent = append(sent, c.send())
+			s.Usage.ToolCalls++
 		} else {
-			c.State, c.Attempt, c.Code = CallRejected, 0, v.Code
+			c.State, c.Code = CallRejected, v.Code
 			refused = append(refused, c.result(v.Message))
 		}
 		s.Calls = append(s.Calls, c)
 	}
-	s.Usage.ToolCalls += len(sent)
 	keep := then(s.keep(refused))
-	switch {
-	case stop != nil:
+	if stop != nil {
 		return keep(s.end(e.At, *stop))
-	case len(sent) == 0:
-		return keep(s.nextStep(e.At))
 	}
-	return keep(s, sent)
+	return keep(s.goOn(e.At))
 }
 
 // gate gives the verdict on each call of a reply.
@@ -197,6 +228,8 @@ func (s State) stoppedBy(e ModelReplied, verdicts []policy.Verdict) *Termination
 	switch {
 	case e.Finish == FinishRefused:
 		return &refusal
+	case s.Limits.DenialEnds && slices.ContainsFunc(verdicts, func(v policy.Verdict) bool { return v.Code == policy.CodeNotPermitted }):
+		return new(deniedAs(policy.CodeNotPermitted, ""))
 	case s.Usage.Invalid > s.Limits.MaxInvalid:
 		return new(s.tooManyInvalid())
 	case s.Usage.ToolCalls+countAllowed(verdicts) > s.Limits.MaxToolCalls:
@@ -211,7 +244,8 @@ func (s State) modelFailed(e ModelFailed) (State, []Effect) {
 	}
 	f := e.Failure
 	s.Model.Code = f.Code
-	if at, ok := s.retryAt(fmt.Sprintf("%s/s%d", s.UID, s.Step), e.Attempt, f); ok {
+	s.Model.Failures++
+	if at, ok := s.retryAt(fmt.Sprintf("%s/s%d", s.UID, s.Step), s.Model.Failures, f); ok {
 		s.Model.NotBefore = at
 		return s, nil
 	}
@@ -219,74 +253,4 @@ func (s State) modelFailed(e ModelFailed) (State, []Effect) {
 		Reason: ReasonModelFailed, Detail: f.Code,
 		Message: fmt.Sprintf("The model could not be asked, at attempt %d: %s", e.Attempt, f.Message),
 	})
-}
-
-func (s State) toolSucceeded(e ToolSucceeded) (State, []Effect) {
-	i := s.executing(e.CallID, e.Attempt)
-	if i < 0 {
-		return s, nil
-	}
-	s.Calls[i].State, s.Calls[i].Code = CallSucceeded, ""
-	return then(s.keep([]CallResult{s.Calls[i].result("")}))(s.whenAllDone(e.At))
-}
-
-func (s State) toolFailed(e ToolFailed) (State, []Effect) {
-	i := s.executing(e.CallID, e.Attempt)
-	if i < 0 {
-		return s, nil
-	}
-	c, f := &s.Calls[i], e.Failure
-	c.Code = f.Code
-	if at, ok := s.retryAt(c.OperationID, c.Attempt, f); ok {
-		c.State, c.NotBefore = CallBackoff, at
-		return s, nil
-	}
-	c.State = CallFailed
-	keep := then(s.keep([]CallResult{c.result(f.Message)}))
-	if s.Limits.ToolFailureEnds {
-		return keep(s.end(f.At, Termination{
-			Reason: ReasonToolFailed, Detail: f.Code, CallID: c.ID,
-			Message: fmt.Sprintf("The tool %s failed for good at attempt %d, and onToolFailure is Terminate.", c.Tool, c.Attempt),
-		}))
-	}
-	return keep(s.whenAllDone(f.At))
-}
-
-// effectLost makes again what was in flight when a process died. That is harmless: it changes nothing. It is a new attempt,
-// and counted, but no failure.
-func (s State) effectLost(e EffectLost) (State, []Effect) {
-	if e.CallID == "" {
-		if !s.asking(s.Step, e.Attempt) {
-			return s, nil
-		}
-		return s.ask(ModelCall{Attempt: e.Attempt + 1, Code: s.Model.Code})
-	}
-	i := s.executing(e.CallID, e.Attempt)
-	if i < 0 {
-		return s, nil
-	}
-	return s.sendAgain(e.At, []int{i})
-}
-
-// timePassed ends a run whose deadline has come, and goes on with what was paused until now.
-func (s State) timePassed(now time.Time) (State, []Effect) {
-	if s.Phase == "" {
-		return s, nil
-	}
-	if !now.Before(s.Deadline) {
-		return s.end(now, Termination{
-			Reason:  ReasonDeadline,
-			Message: fmt.Sprintf("The deadline of %s passed while the run was %s.", s.Limits.Deadline, s.Phase),
-		})
-	}
-	if m := s.Model; m != nil && !m.NotBefore.IsZero() && !now.Before(m.NotBefore) {
-		return s.ask(ModelCall{Attempt: m.Attempt + 1, Code: m.Code})
-	}
-	var due []int
-	for i, c := range s.Calls {
-		if c.State == CallBackoff && !now.Before(c.NotBefore) {
-			due = append(due, i)
-		}
-	}
-	return s.sendAgain(now, due)
 }

@@ -6,6 +6,7 @@ package run
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // An Effect is something that the shell has to do. KeepTurn and KeepResults come before the state is recorded, all others
@@ -49,13 +50,33 @@ type CallTool struct {
 	OperationID, ArgumentsDigest string
 }
 
-// StopEffects aborts what is in flight, after the state is recorded. What it still returns is not acted on.
-type StopEffects struct{}
+// PreviewTool asks what a call would do, after the state is recorded. It changes nothing.
+type PreviewTool struct {
+	CallID, Tool                 string
+	Attempt                      int
+	OperationID, ArgumentsDigest string
+}
+
+// LookUpTool asks what became of a call that was sent, after the state is recorded. It changes nothing.
+type LookUpTool struct {
+	CallID, Tool string
+	Attempt      int
+	OperationID  string
+}
+
+// StopEffects aborts what is in flight, after the state is recorded, but for the calls in Keep. What the others still return
+// is not acted on.
+type StopEffects struct {
+	At   time.Time
+	Keep []string
+}
 
 func (KeepTurn) isEffect()    {}
 func (KeepResults) isEffect() {}
 func (CallModel) isEffect()   {}
+func (PreviewTool) isEffect() {}
 func (CallTool) isEffect()    {}
+func (LookUpTool) isEffect()  {}
 func (StopEffects) isEffect() {}
 
 // String names the effect in a few words.
@@ -82,4 +103,19 @@ func (e CallTool) String() string {
 }
 
 // String names the effect in a few words.
-func (e StopEffects) String() string { return "stop effects" }
+func (e PreviewTool) String() string {
+	return fmt.Sprintf("preview tool %s#%d %s", e.CallID, e.Attempt, e.Tool)
+}
+
+// String names the effect in a few words.
+func (e LookUpTool) String() string {
+	return fmt.Sprintf("look up tool %s#%d %s", e.CallID, e.Attempt, e.Tool)
+}
+
+// String names the effect in a few words.
+func (e StopEffects) String() string {
+	if len(e.Keep) == 0 {
+		return "stop effects"
+	}
+	return "stop effects but " + strings.Join(e.Keep, " ")
+}

@@ -50,6 +50,9 @@ type ProposedCall struct {
 	// ArgumentsDigest and OperationID are of the canonical arguments; empty if there are none.
 	ArgumentsDigest, OperationID string
 	Binding                      Binding
+	Rules                        Rules
+	// Ask is what people are to be asked, of a call that needs approval and no preview.
+	Ask *Ask
 	// Recorded is the refusal that the journal already holds, when the reply was found there after a crash: it stands, whatever
 	// has changed since. The zero Verdict means that there is none.
 	Recorded policy.Verdict
@@ -59,6 +62,53 @@ type ProposedCall struct {
 type ModelFailed struct {
 	Step, Attempt int
 	Failure       Failure
+}
+
+// Previewed says that the tool server has shown what call CallID would do. Ask is what people are to be asked; nil if nobody
+// is.
+type Previewed struct {
+	CallID  string
+	Attempt int
+	At      time.Time
+	Preview Preview
+	Ask     *Ask
+}
+
+// Approved says that somebody who may has approved call CallID as Digest has it.
+type Approved struct {
+	CallID, Digest string
+	At             time.Time
+	Consent        Consent
+}
+
+// Denied says that somebody who may has denied call CallID as Digest has it. Reason is theirs, for the model.
+type Denied struct {
+	CallID, Digest string
+	At             time.Time
+	Reason         string
+}
+
+// Voided says that the rules under which call CallID was checked do not hold any more.
+type Voided struct {
+	CallID  string
+	At      time.Time
+	Verdict policy.Verdict
+}
+
+// Recorded says that the journal already holds the refusal of call CallID: the state that counts it was lost. It stands,
+// whatever has changed since.
+type Recorded struct {
+	CallID  string
+	At      time.Time
+	Verdict policy.Verdict
+}
+
+// NothingDone says that attempt Attempt at call CallID has changed nothing, and will not: the tool server knows no such
+// operation, or it was never sent.
+type NothingDone struct {
+	CallID  string
+	Attempt int
+	At      time.Time
 }
 
 // ToolSucceeded says that attempt Attempt at call CallID was answered. The answer is with the shell.
@@ -79,6 +129,8 @@ type ToolFailed struct {
 type Failure struct {
 	At            time.Time
 	Code, Message string
+	// InDoubt: the other side may have acted all the same. Changed: what was previewed is not as it was.
+	InDoubt, Changed bool
 	// Retryable: the same attempt may succeed later. RetryAfter is the other side's advice; zero means none.
 	Retryable  bool
 	RetryAfter time.Duration
@@ -87,8 +139,8 @@ type Failure struct {
 	Backoff     time.Duration
 }
 
-// EffectLost says that nobody performs what the state has in flight at attempt Attempt: call CallID or, if that is empty,
-// the model call. The process that did has died.
+// EffectLost says that nobody performs what the state has in flight at attempt Attempt: for call CallID or, if that is
+// empty, the model call. The process that did has died.
 type EffectLost struct {
 	CallID  string
 	Attempt int
@@ -110,6 +162,12 @@ func (Created) isEvent()         {}
 func (Prepared) isEvent()        {}
 func (ModelReplied) isEvent()    {}
 func (ModelFailed) isEvent()     {}
+func (Previewed) isEvent()       {}
+func (Approved) isEvent()        {}
+func (Denied) isEvent()          {}
+func (Voided) isEvent()          {}
+func (Recorded) isEvent()        {}
+func (NothingDone) isEvent()     {}
 func (ToolSucceeded) isEvent()   {}
 func (ToolFailed) isEvent()      {}
 func (EffectLost) isEvent()      {}
@@ -140,6 +198,26 @@ func (e ModelReplied) String() string {
 func (e ModelFailed) String() string {
 	return fmt.Sprintf("model failed s%d#%d %s", e.Step, e.Attempt, e.Failure.Code)
 }
+
+// String names the event in a few words.
+func (e Previewed) String() string {
+	return fmt.Sprintf("previewed %s#%d %s", e.CallID, e.Attempt, e.Preview.ResourceVersion)
+}
+
+// String names the event in a few words.
+func (e Approved) String() string { return fmt.Sprintf("approved %s by %s", e.CallID, e.Consent.By) }
+
+// String names the event in a few words.
+func (e Denied) String() string { return "denied " + e.CallID }
+
+// String names the event in a few words.
+func (e Voided) String() string { return fmt.Sprintf("voided %s %s", e.CallID, e.Verdict.Code) }
+
+// String names the event in a few words.
+func (e Recorded) String() string { return fmt.Sprintf("recorded %s %s", e.CallID, e.Verdict.Code) }
+
+// String names the event in a few words.
+func (e NothingDone) String() string { return fmt.Sprintf("nothing done %s#%d", e.CallID, e.Attempt) }
 
 // String names the event in a few words.
 func (e ToolSucceeded) String() string {

@@ -105,9 +105,30 @@ type ToolCall struct {
 	CallID, Tool string
 	// Arguments are the canonical bytes; exactly these are sent.
 	Arguments json.RawMessage
+	// Preview is what a commit rests on; nil calls a tool that has no previews.
+	Preview *Preview
+	// Credential says on whose behalf; nil if the tool is not told.
+	Credential Credential
 	// MaxResultBytes bounds ToolResult.Data. What is longer is cut and marked.
 	MaxResultBytes int
 }
+
+// A Credential gives a secret to who calls it, and to nobody who prints what holds it.
+type Credential func() string
+
+// A ToolPreview is what a tool server says that a call would do.
+type ToolPreview struct {
+	ID, ResourceVersion string
+	// Summary and Changes are for people; they are fit to be shown.
+	Summary, Changes string
+	// Expires is when it can no longer be committed; zero: it does not expire.
+	Expires time.Time
+	// Canonical is all of it as the server sent it, in its RFC 8785 form, at most MaxPreviewBytes.
+	Canonical json.RawMessage
+}
+
+// MaxPreviewBytes bounds a preview: what people approve they must be able to see.
+const MaxPreviewBytes = 8192
 
 // A ToolResult is what a tool server answered: data, never an instruction.
 type ToolResult struct {

@@ -19,20 +19,40 @@ import (
 
 const maxCalls = 5
 
+// kinds are the rules that calls are drawn with.
+var kinds = []string{
+	"", "", "+write", "+write+lookup", "+write+ask", "+write+ask+lookup", "+write+preview+lookup", "+write+preview+ask+lookup",
+	"+write+preview+ask2+lookup", "+ask", "+preview+ask",
+}
+
 // drawReply makes any answer that a model could give, right or wrong.
 func drawReply(t *rapid.T, step int) run.ModelReplied {
 	e := run.ModelReplied{Finish: rapid.SampledFrom([]run.Finish{
 		run.FinishStop, run.FinishStop, run.FinishStop, run.FinishStop, run.FinishStop, run.FinishLength, run.FinishRefused,
 	}).Draw(t, "finish")}
 	refusals := []string{
-		"", "", "", policy.CodeUnknownTool, policy.CodeToolUnavailable, policy.CodeMalformedArguments, policy.CodeInvalidArguments,
+		"", "", "", "", policy.CodeUnknownTool, policy.CodeToolUnavailable, policy.CodeMalformedArguments, policy.CodeInvalidArguments,
+		policy.CodeNotPermitted,
 	}
 	for i := range rapid.IntRange(0, maxCalls).Draw(t, "calls") {
-		e.Calls = append(e.Calls, proposed(step, i, "tool:"+rapid.SampledFrom(refusals).Draw(t, "refusal")))
+		p := proposed(step, i, "tool"+rapid.SampledFrom(kinds).Draw(t, "kind")+":"+rapid.SampledFrom(refusals).Draw(t, "refusal"))
+		if p.Rules.Approvals > 0 && !p.Rules.Preview {
+			p.Ask = &run.Ask{Digest: fmt.Sprintf("s%dc%d", step, i+1), Expires: start.Add(askTime)}
+		}
+		e.Calls = append(e.Calls, p)
 	}
 	e.Empty = rapid.Bool().Draw(t, "empty")
 	e.Answer = run.Answer{Text: fmt.Sprintf("answer %d", step)}
 	return e
+}
+
+// drawWriteFailure makes a failure of a tool that may write, which can be a doubt.
+func drawWriteFailure(t *rapid.T) *run.Failure {
+	f := drawFailure(t)
+	if f != nil {
+		f.InDoubt, f.Changed = rapid.Bool().Draw(t, "doubt"), rapid.Bool().Draw(t, "changed")
+	}
+	return f
 }
 
 func drawFailure(t *rapid.T) *run.Failure {
@@ -52,6 +72,7 @@ func drawLimits(t *rapid.T) run.Limits {
 		MaxInvalid:      rapid.IntRange(0, 6).Draw(t, "maxInvalid"),
 		Deadline:        time.Duration(rapid.IntRange(1, 120).Draw(t, "deadline")) * time.Second,
 		ToolFailureEnds: rapid.Bool().Draw(t, "terminate"),
+		DenialEnds:      rapid.Bool().Draw(t, "denial ends"),
 	}
 }
 
@@ -65,9 +86,11 @@ func TestDecide_invariantsHoldWhateverHappens(t *testing.T) {
 			replies[step] = drawReply(t, step)
 			return replies[step]
 		}
-		w := newWorld(drawLimits(t), model, func(string) *run.Failure { return drawFailure(t) })
+		w := newWorld(drawLimits(t), model, func(string) *run.Failure { return drawWriteFailure(t) })
+		w.arrives = func() bool { return rapid.Bool().Draw(t, "arrives") }
+		w.answers = func() bool { return rapid.Bool().Draw(t, "answers") }
 		for range rapid.IntRange(0, 40).Draw(t, "moves") {
-			switch rapid.IntRange(0, 6).Draw(t, "move") {
+			switch rapid.IntRange(0, 8).Draw(t, "move") {
 			case 0, 1, 2:
 				if ids := slices.Sorted(maps.Keys(w.inFlight)); len(ids) > 0 {
 					w.finish(rapid.SampledFrom(ids).Draw(t, "finishes"))
@@ -78,9 +101,13 @@ func TestDecide_invariantsHoldWhateverHappens(t *testing.T) {
 				w.now = w.now.Add(time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds")) * time.Second)
 			case 6:
 				w.pass(append(w.observe(), noise(t, w)), never)
+			case 7, 8:
+				words := w.say(rapid.SampledFrom([]string{"ann", "ben", "cat"}).Draw(t, "who"), rapid.IntRange(0, 3).Draw(t, "says") > 0)
+				w.pass(append(w.observe(), words...), crash(rapid.IntRange(-1, 6).Draw(t, "dies")))
 			}
 		}
 		w.drain(10_000)
+		w.theJournalIsTrue()
 	})
 }
 
@@ -88,7 +115,7 @@ func TestDecide_invariantsHoldWhateverHappens(t *testing.T) {
 func noise(t *rapid.T, w *world) run.Event {
 	attempt := rapid.IntRange(1, 4).Draw(t, "noise attempt")
 	id := fmt.Sprintf("s%dc%d", rapid.IntRange(1, 6).Draw(t, "noise step"), rapid.IntRange(1, maxCalls).Draw(t, "noise call"))
-	switch rapid.IntRange(0, 5).Draw(t, "noise") {
+	switch rapid.IntRange(0, 10).Draw(t, "noise") {
 	case 0:
 		return run.Created{UID: "other", At: w.now}
 	case 1:
@@ -99,6 +126,18 @@ func noise(t *rapid.T, w *world) run.Event {
 		return run.ModelFailed{Step: attempt, Attempt: attempt + 10, Failure: run.Failure{At: w.now, Code: "Late"}}
 	case 4:
 		return run.EffectLost{CallID: id, Attempt: attempt + 10, At: w.now}
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "more noise") {
+	case 0:
+		return run.Previewed{CallID: id, Attempt: attempt + 10, At: w.now}
+	case 1:
+		return run.NothingDone{CallID: id, Attempt: attempt + 10, At: w.now}
+	case 2:
+		return run.Approved{CallID: id, Digest: "of something else", At: w.now, Consent: run.Consent{By: "eve"}}
+	case 3:
+		return run.Denied{CallID: id, Digest: "of something else", At: w.now}
+	case 4:
+		return run.Voided{CallID: id, At: w.now, Verdict: policy.Verdict{Code: "ToolChanged"}}
 	}
 	return run.CancelRequested{At: w.now, Reason: "enough"}
 }
@@ -113,7 +152,7 @@ func (w *world) drain(most int) {
 			w.finish(id)
 		}
 		w.pass(w.observe(), never)
-		if len(w.inFlight) == 0 && !w.state.Finished() {
+		if len(w.inFlight) == 0 && !w.state.Finished() && (!w.agreeable || w.state.Phase != run.AwaitingApproval) {
 			w.now = w.state.NextWake()
 		}
 	}
@@ -125,8 +164,20 @@ func (w *world) drain(most int) {
 func TestDecide_aCrashChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		replies := map[int]run.ModelReplied{}
+		limits := drawLimits(t)
+		// Attempts and time are what a crash costs, so neither may be the limit here.
+		limits.MaxToolCalls, limits.Deadline = 10_000, 1000*time.Hour
+		// Calls that come back in another order may end the run at another one of them, where a failure ends it.
+		anyOrder := !limits.ToolFailureEnds
 		for step := 1; step <= 6; step++ {
 			replies[step] = drawReply(t, step)
+			for i, c := range replies[step].Calls {
+				// What can't be looked up can be lost for good, which is another story.
+				replies[step].Calls[i].Rules.LookUp = c.Rules.Write
+				if !anyOrder {
+					replies[step].Calls[i].Rules, replies[step].Calls[i].Ask = run.Rules{}, nil
+				}
+			}
 		}
 		failures := map[string]*run.Failure{}
 		for step := 1; step <= 6; step++ {
@@ -138,11 +189,6 @@ func TestDecide_aCrashChangesNothing(t *testing.T) {
 				failures[fmt.Sprintf("s%dc%d", step, i)] = f
 			}
 		}
-		limits := drawLimits(t)
-		// Attempts and time are what a crash costs, so neither may be the limit here.
-		limits.MaxToolCalls, limits.Deadline = 10_000, 1000*time.Hour
-		// Calls that come back in another order may end the run at another one of them, where a failure ends it.
-		anyOrder := !limits.ToolFailureEnds
 		model := func(step int) run.ModelReplied { return replies[step] }
 		tool := func(id string) *run.Failure {
 			if failures[id] == nil {
@@ -152,8 +198,11 @@ func TestDecide_aCrashChangesNothing(t *testing.T) {
 		}
 
 		calm := newWorld(limits, model, tool)
+		calm.agreeable = true
 		calm.drain(1000)
 		rough := newWorld(limits, model, tool)
+		rough.agreeable = true
+		rough.arrives = func() bool { return rapid.Bool().Draw(t, "arrives") }
 		for range rapid.IntRange(1, 30).Draw(t, "passes") {
 			for _, id := range slices.Sorted(maps.Keys(rough.inFlight)) {
 				if !anyOrder || rapid.Bool().Draw(t, "finishes") {

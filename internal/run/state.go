@@ -18,12 +18,14 @@ type Phase string
 
 // The phases; see the drawing in the package comment.
 const (
-	Pending   Phase = "Pending"
-	Thinking  Phase = "Thinking"
-	Acting    Phase = "Acting"
-	Succeeded Phase = "Succeeded"
-	Failed    Phase = "Failed"
-	Cancelled Phase = "Cancelled"
+	Pending  Phase = "Pending"
+	Thinking Phase = "Thinking"
+	Acting   Phase = "Acting"
+	// AwaitingApproval is Acting while nothing can go on without a person.
+	AwaitingApproval Phase = "AwaitingApproval"
+	Succeeded        Phase = "Succeeded"
+	Failed           Phase = "Failed"
+	Cancelled        Phase = "Cancelled"
 )
 
 // A State is all that a run is, but for what was said: that is in the journal. The zero State is a run that was never
@@ -44,6 +46,8 @@ type State struct {
 	// Calls are those of the newest reply that had any.
 	Calls []Call
 	Usage Usage
+	// Ending is how the run is about to end, while a write that was sent is not settled yet; nil otherwise.
+	Ending *Ending
 	// Termination is nil until the run ends, and never changes after.
 	Termination *Termination
 	// Answer is the result of a run that ended with Final.
@@ -54,66 +58,19 @@ type State struct {
 type Limits struct {
 	MaxSteps, MaxToolCalls, MaxInvalid int
 	Deadline                           time.Duration
-	// ToolFailureEnds: a call that fails for good ends the run.
-	ToolFailureEnds bool
+	// ToolFailureEnds: a call that fails for good ends the run. DenialEnds: one that is not permitted, or that people deny or
+	// do not approve in time, ends it.
+	ToolFailureEnds, DenialEnds bool
 }
 
 // A ModelCall is the request to the model for State.Step.
 type ModelCall struct {
-	// Attempt counts the tries at this step, from 1.
-	Attempt int
+	// Attempt counts the requests at this step, from 1; Failures counts those that failed, and were not only lost.
+	Attempt, Failures int
 	// NotBefore is when the next attempt is due; zero while the request is in flight.
 	NotBefore time.Time
 	// Code is why the attempt before failed.
 	Code string
-}
-
-// A CallState is where a call stands.
-type CallState string
-
-// The states of a call; see the drawing in the package comment.
-const (
-	CallRejected  CallState = "Rejected"
-	CallExecuting CallState = "Executing"
-	CallBackoff   CallState = "Backoff"
-	CallSucceeded CallState = "Succeeded"
-	CallFailed    CallState = "Failed"
-)
-
-// A Call is one tool call of a reply.
-type Call struct {
-	// ID is ours: step and place in the reply, such as s3c1. The model's own ID plays no part.
-	ID string
-	// Tool is the name that the model used, fit to be shown.
-	Tool  string
-	State CallState
-	// Attempt counts the times it was sent, from 1; 0 if it was refused.
-	Attempt int
-	// NotBefore is when the next attempt is due, in Backoff.
-	NotBefore time.Time
-	// Code is why it was refused or failed, or why the attempt before did.
-	Code string
-	// OperationID is the idempotency key. ArgumentsDigest is that of the exact bytes to send.
-	OperationID, ArgumentsDigest string
-	// Binding is the version of the tool's rules that the call was checked against.
-	Binding Binding
-}
-
-// A Binding names one version of a ToolBinding.
-type Binding struct {
-	UID        string
-	Generation int64
-}
-
-// Done reports whether c has its result.
-func (c Call) Done() bool {
-	switch c.State {
-	case CallRejected, CallSucceeded, CallFailed:
-		return true
-	case CallExecuting, CallBackoff:
-		return false
-	}
-	return false
 }
 
 // Usage is what a run has used. No number ever goes down.
@@ -144,13 +101,14 @@ type Reason string
 
 // The reasons. The set is closed.
 const (
-	ReasonFinal       Reason = "Final"
-	ReasonMaxSteps    Reason = "MaxSteps"
-	ReasonDeadline    Reason = "Deadline"
-	ReasonBudget      Reason = "Budget"
-	ReasonCancelled   Reason = "Cancelled"
-	ReasonToolFailed  Reason = "ToolFailed"
-	ReasonModelFailed Reason = "ModelFailed"
+	ReasonFinal        Reason = "Final"
+	ReasonMaxSteps     Reason = "MaxSteps"
+	ReasonDeadline     Reason = "Deadline"
+	ReasonBudget       Reason = "Budget"
+	ReasonCancelled    Reason = "Cancelled"
+	ReasonPolicyDenied Reason = "PolicyDenied"
+	ReasonToolFailed   Reason = "ToolFailed"
+	ReasonModelFailed  Reason = "ModelFailed"
 )
 
 // Details below a reason that the core gives itself. Below ModelFailed stands the model port's reason as well, and below
@@ -159,6 +117,8 @@ const (
 	DetailToolCalls = "ToolCalls"
 	DetailInvalid   = "TooManyInvalid"
 	DetailRefused   = "Refused"
+	// DetailOutcomeUnknown: nobody can say whether a write happened. Only a person can find out.
+	DetailOutcomeUnknown = "OutcomeUnknown"
 )
 
 // A Termination says why a run ended.
@@ -170,8 +130,18 @@ type Termination struct {
 	CallID  string
 }
 
+// An Ending is an end that waits for a write to be settled: nothing new is begun meanwhile.
+type Ending struct {
+	Termination
+	// Until is when the outcome of what is still unsettled counts as unknown.
+	Until time.Time
+}
+
 // Finished reports whether the run has ended. Nothing is started after that.
 func (s State) Finished() bool { return s.Termination != nil }
+
+// Unsettled reports whether a write may have happened, or be happening, with its outcome not known.
+func (s State) Unsettled() bool { return slices.ContainsFunc(s.Calls, Call.Unsettled) }
 
 // NextWake is when time alone may change the state: the deadline, or the end of a pause. Zero: never.
 func (s State) NextWake() time.Time {
@@ -187,9 +157,13 @@ func (s State) NextWake() time.Time {
 	if s.Model != nil {
 		sooner(s.Model.NotBefore)
 	}
+	if s.Ending != nil {
+		next = s.Ending.Until
+	}
 	for _, c := range s.Calls {
-		if c.State == CallBackoff {
-			sooner(c.NotBefore)
+		sooner(c.NotBefore)
+		if c.asked() {
+			sooner(c.Ask.Expires)
 		}
 	}
 	return next
@@ -209,12 +183,13 @@ func (s State) Call(id string) (Call, bool) {
 func (s State) MayGather(events []Event) bool {
 	executing := 0
 	for _, c := range s.Calls {
-		if c.State == CallExecuting {
+		if c.State == CallExecuting && !c.Rules.Write {
 			executing++
 		}
 	}
 	for _, e := range events {
-		if _, ok := e.(ToolSucceeded); !ok {
+		succeeded, ok := e.(ToolSucceeded)
+		if c, _ := s.Call(succeeded.CallID); !ok || c.Rules.Write {
 			return false
 		}
 	}
@@ -246,6 +221,9 @@ func (s State) String() string {
 	for _, c := range s.Calls {
 		fmt.Fprintf(&b, " %s", c)
 	}
+	if e := s.Ending; e != nil {
+		fmt.Fprintf(&b, " ending %s until %s", e.Termination, clock(e.Until))
+	}
 	if t := s.Termination; t != nil {
 		fmt.Fprintf(&b, " %s", t)
 	}
@@ -258,21 +236,6 @@ func (s State) String() string {
 // String gives what was used: requests to the model, calls to tools, invalid things, tokens in and out.
 func (u Usage) String() string {
 	return fmt.Sprintf("used %dm %dt %di %d+%d", u.ModelCalls, u.ToolCalls, u.Invalid, u.Tokens.Input, u.Tokens.Output)
-}
-
-// String gives the call in a few words.
-func (c Call) String() string {
-	text := fmt.Sprintf("%s:%s:%s", c.ID, c.Tool, c.State)
-	if c.Attempt > 0 {
-		text += fmt.Sprintf("#%d", c.Attempt)
-	}
-	if c.Code != "" {
-		text += "(" + c.Code + ")"
-	}
-	if !c.NotBefore.IsZero() {
-		text += "@" + clock(c.NotBefore)
-	}
-	return text
 }
 
 // String gives reason and detail, such as Budget/ToolCalls.

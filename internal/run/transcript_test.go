@@ -20,12 +20,17 @@ var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 // TestDecide_transcripts replays the stories in testdata/transcripts: a stanza is an event and what followed from it. Rewrite them with
 // -rewrite, and review the difference as code. The commands and their arguments:
 //
-//	created [steps=n] [toolcalls=n] [invalid=n] [deadline=30s] [terminate]
+//	created [steps=n] [toolcalls=n] [invalid=n] [deadline=30s] [terminate] [denial-ends]
 //	prepared [missing=what]
-//	reply [step=n] [attempt=n] [finish=Length] [empty] [calls=(a,b:InvalidArguments)] [tokens=(in,out)]
+//	reply [step=n] [attempt=n] [finish=Length] [empty] [calls=(a,b:InvalidArguments,c+write+preview+ask2+lookup)] [tokens=(in,out)]
 //	model-failed [step=n] [attempt=n] code=C [permanent] [after=2s]
 //	ok call=s1c1 [attempt=n]
-//	failed call=s1c1 [attempt=n] code=C [permanent] [after=2s]
+//	failed call=s1c1 [attempt=n] code=C [permanent] [after=2s] [doubt] [changed]
+//	previewed call=s1c1 [attempt=n] [digest=d] [expires=10m]
+//	approved call=s1c1 who=name [digest=d]
+//	denied call=s1c1 [digest=d] [reason=words]
+//	voided call=s1c1
+//	nothing-done call=s1c1 [attempt=n]
 //	lost [call=s1c1] attempt=n
 //	cancel reason=words
 //	time                   (the clock, which each command moves on by a second or by=)
@@ -54,7 +59,10 @@ func TestDecide_transcripts(t *testing.T) {
 func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 	t.Helper()
 	step, attempt := number(t, d, "step", 1), number(t, d, "attempt", 1)
-	var call, reason, missing string
+	var call, by, reason, missing string
+	digest := "d"
+	d.MaybeScanArgs(t, "who", &by)
+	d.MaybeScanArgs(t, "digest", &digest)
 	d.MaybeScanArgs(t, "call", &call)
 	d.MaybeScanArgs(t, "reason", &reason)
 	d.MaybeScanArgs(t, "missing", &missing)
@@ -62,7 +70,7 @@ func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 	case "created":
 		limits := run.Limits{
 			MaxSteps: number(t, d, "steps", 5), MaxToolCalls: number(t, d, "toolcalls", 10), MaxInvalid: number(t, d, "invalid", 3),
-			Deadline: time.Hour, ToolFailureEnds: d.HasArg("terminate"),
+			Deadline: time.Hour, ToolFailureEnds: d.HasArg("terminate"), DenialEnds: d.HasArg("denial-ends"),
 		}
 		if d.HasArg("deadline") {
 			limits.Deadline = duration(t, d, "deadline")
@@ -74,6 +82,23 @@ func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 		return reply(t, d, run.ModelReplied{Step: step, Attempt: attempt, At: now})
 	case "model-failed":
 		return run.ModelFailed{Step: step, Attempt: attempt, Failure: failure(t, d, now)}
+	case "previewed":
+		expires := 10 * time.Minute
+		if d.HasArg("expires") {
+			expires = duration(t, d, "expires")
+		}
+		return run.Previewed{
+			CallID: call, Attempt: attempt, At: now, Preview: run.Preview{ID: "p", Digest: "sha256:p", ResourceVersion: "7"},
+			Ask: &run.Ask{Digest: digest, Expires: now.Add(expires)},
+		}
+	case "approved":
+		return run.Approved{CallID: call, Digest: digest, At: now, Consent: run.Consent{Approval: "a-" + by, By: by}}
+	case "denied":
+		return run.Denied{CallID: call, Digest: digest, At: now, Reason: reason}
+	case "voided":
+		return run.Voided{CallID: call, At: now, Verdict: policy.Verdict{Code: "ToolChanged", Message: "The tool was changed."}}
+	case "nothing-done":
+		return run.NothingDone{CallID: call, Attempt: attempt, At: now}
 	case "ok":
 		return run.ToolSucceeded{CallID: call, Attempt: attempt, At: now}
 	case "failed":
@@ -99,7 +124,11 @@ func reply(t *testing.T, d *datadriven.TestData, e run.ModelReplied) run.Event {
 		switch arg.Key {
 		case "calls":
 			for i, v := range arg.Vals {
-				e.Calls = append(e.Calls, proposed(e.Step, i, v))
+				p := proposed(e.Step, i, v)
+				if p.Rules.Approvals > 0 && !p.Rules.Preview {
+					p.Ask = &run.Ask{Digest: "d", Expires: e.At.Add(10 * time.Minute)}
+				}
+				e.Calls = append(e.Calls, p)
 			}
 		case "tokens":
 			arg.Scan(t, 0, &e.Usage.Input)
@@ -110,14 +139,31 @@ func reply(t *testing.T, d *datadriven.TestData, e run.ModelReplied) run.Event {
 	return e
 }
 
-// proposed makes a call of "tool" or "tool:Code", the code being that of the refusal wanted.
+// proposed makes a call of "tool+rules:Code", the code being that of the refusal wanted; both can be left out.
 func proposed(step, i int, text string) run.ProposedCall {
-	tool, code, _ := strings.Cut(text, ":")
+	named, code, _ := strings.Cut(text, ":")
+	tool, rules, _ := strings.Cut(named, "+")
 	p := run.ProposedCall{
 		Facts:       policy.Call{Tool: tool, Known: true},
 		OperationID: fmt.Sprintf("op-s%dc%d", step, i+1), ArgumentsDigest: "sha256:x", Binding: run.Binding{UID: tool, Generation: 1},
 	}
+	for rule := range strings.SplitSeq(rules, "+") {
+		switch rule {
+		case "write":
+			p.Rules.Write, p.Rules.Timeout = true, 10*time.Second
+		case "preview":
+			p.Rules.Preview = true
+		case "lookup":
+			p.Rules.LookUp = true
+		case "ask":
+			p.Rules.Approvals = 1
+		case "ask2":
+			p.Rules.Approvals = 2
+		}
+	}
 	switch code {
+	case policy.CodeNotPermitted:
+		p.Facts.Unpermitted = "its ServiceAccount may not invoke it"
 	case policy.CodeUnknownTool:
 		p.Facts.Known = false
 	case policy.CodeToolUnavailable:
@@ -133,6 +179,7 @@ func proposed(step, i int, text string) run.ProposedCall {
 func failure(t *testing.T, d *datadriven.TestData, now time.Time) run.Failure {
 	t.Helper()
 	f := run.Failure{At: now, Message: "it did not work", Retryable: !d.HasArg("permanent"), MaxAttempts: 3, Backoff: time.Second}
+	f.InDoubt, f.Changed = d.HasArg("doubt"), d.HasArg("changed")
 	d.ScanArgs(t, "code", &f.Code)
 	if d.HasArg("after") {
 		f.RetryAfter = duration(t, d, "after")

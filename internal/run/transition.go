@@ -25,26 +25,6 @@ func (s State) asking(step, attempt int) bool {
 	return s.Model != nil && s.Step == step && s.Model.Attempt == attempt && s.Model.NotBefore.IsZero()
 }
 
-// executing finds the call in flight at the given attempt; -1 if there is none.
-func (s State) executing(callID string, attempt int) int {
-	for i, c := range s.Calls {
-		if c.ID == callID && c.State == CallExecuting && c.Attempt == attempt && !s.Finished() {
-			return i
-		}
-	}
-	return -1
-}
-
-// whenAllDone goes to the next step once every call has its result.
-func (s State) whenAllDone(at time.Time) (State, []Effect) {
-	for _, c := range s.Calls {
-		if !c.Done() {
-			return s, nil
-		}
-	}
-	return s.nextStep(at)
-}
-
 // nextStep asks the model again, if the limits allow it.
 func (s State) nextStep(at time.Time) (State, []Effect) {
 	switch {
@@ -66,49 +46,16 @@ func (s State) think() (State, []Effect) {
 	return s.ask(ModelCall{Attempt: 1})
 }
 
+// askAgain asks the model once more at the same step.
+func (s State) askAgain() (State, []Effect) {
+	return s.ask(ModelCall{Attempt: s.Model.Attempt + 1, Failures: s.Model.Failures, Code: s.Model.Code})
+}
+
 // ask puts the intent to call the model into the state.
 func (s State) ask(m ModelCall) (State, []Effect) {
 	s.Model = &m
 	s.Usage.ModelCalls++
 	return s, []Effect{CallModel{Step: s.Step, Attempt: m.Attempt}}
-}
-
-// sendAgain sends the calls at the given places once more, or ends the run if the budget does not hold all of them.
-func (s State) sendAgain(at time.Time, places []int) (State, []Effect) {
-	if len(places) > 0 && s.Usage.ToolCalls+len(places) > s.Limits.MaxToolCalls {
-		return s.end(at, s.toolCallsSpent(s.Calls[places[0]].ID))
-	}
-	var effects []Effect
-	for _, i := range places {
-		c := &s.Calls[i]
-		c.State, c.Attempt, c.NotBefore = CallExecuting, c.Attempt+1, time.Time{}
-		s.Usage.ToolCalls++
-		effects = append(effects, c.send())
-	}
-	return s, effects
-}
-
-// end ends the run. Calls without a result get one, so that the journal is whole.
-func (s State) end(at time.Time, t Termination) (State, []Effect) {
-	switch t.Reason {
-	case ReasonFinal:
-		s.Phase = Succeeded
-	case ReasonCancelled:
-		s.Phase = Cancelled
-	case ReasonMaxSteps, ReasonDeadline, ReasonBudget, ReasonToolFailed, ReasonModelFailed:
-		s.Phase = Failed
-	}
-	t.Step = s.Step
-	s.Termination, s.Completed, s.Model, s.Waiting = &t, at, nil, ""
-	var open []CallResult
-	for i, c := range s.Calls {
-		if c.Done() {
-			continue
-		}
-		s.Calls[i].State, s.Calls[i].NotBefore, s.Calls[i].Code = CallFailed, time.Time{}, CodeRunEnded
-		open = append(open, s.Calls[i].result("The run ended before the call was answered."))
-	}
-	return s, append(s.keep(open), StopEffects{})
 }
 
 func (s State) tooManyInvalid() Termination {
@@ -125,22 +72,26 @@ func (s State) toolCallsSpent(callID string) Termination {
 	}
 }
 
-// retryAt says when to try again after failure f of the given attempt; false if it is not to be tried again. The pause
-// doubles with each attempt, up to maxBackoff, and varies by a fifth, so that runs that failed together do not come back
-// together. What key names gets the same pause in every replay.
-func (s State) retryAt(key string, attempt int, f Failure) (time.Time, bool) {
-	if !f.Retryable || attempt >= f.MaxAttempts {
+// retryAt says when to try again after failure f, which is the given one in a row; false if it is not to be tried again.
+func (s State) retryAt(key string, failures int, f Failure) (time.Time, bool) {
+	if !f.Retryable || failures >= f.MaxAttempts {
 		return time.Time{}, false
 	}
-	pause := maxBackoff
-	if shift := attempt - 1; shift < 16 {
-		pause = min(f.Backoff<<shift, maxBackoff)
+	at := f.At.Add(pause(key, failures, f))
+	return at, at.Before(s.Deadline)
+}
+
+// pause is how long to wait after failure f, which is the given one in a row. It doubles with each, up to maxBackoff, and
+// varies by a fifth, so that runs that failed together do not come back together. What key names gets the same pause in every
+// replay.
+func pause(key string, failures int, f Failure) time.Duration {
+	p := maxBackoff
+	if shift := failures - 1; shift < 16 {
+		p = min(f.Backoff<<shift, maxBackoff)
 	}
 	hash := fnv.New32a()
-	_, _ = fmt.Fprintf(hash, "%s#%d", key, attempt)
-	pause = pause*4/5 + pause*2/5*time.Duration(hash.Sum32()%1000)/1000
-	at := f.At.Add(max(pause, f.RetryAfter))
-	return at, at.Before(s.Deadline)
+	_, _ = fmt.Fprintf(hash, "%s#%d", key, failures)
+	return max(p*4/5+p*2/5*time.Duration(hash.Sum32()%1000)/1000, f.RetryAfter)
 }
 
 // keep gives the effect that puts results into the journal; none if there are none.
@@ -149,12 +100,6 @@ func (s State) keep(results []CallResult) []Effect {
 		return nil
 	}
 	return []Effect{KeepResults{Step: s.Step, Results: results}}
-}
-
-func (c Call) send() Effect {
-	return CallTool{
-		CallID: c.ID, Tool: c.Tool, Attempt: c.Attempt, OperationID: c.OperationID, ArgumentsDigest: c.ArgumentsDigest,
-	}
 }
 
 func (c Call) result(message string) CallResult {

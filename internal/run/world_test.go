@@ -5,7 +5,9 @@ package run_test
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/interlock-dev/interlock/internal/policy"
@@ -15,10 +17,12 @@ import (
 // A world is the core in the smallest shell there can be: what is durable survives a crash, the rest does not. Each step
 // checks the invariants of the design as far as they exist, and panics with the story so far when one is broken.
 type world struct {
-	// Durable.
-	state   run.State
-	turns   map[int]run.ModelReplied
-	results map[string]run.CallResult
+	// Durable: what the API server has, and what the tool servers have done, by operation.
+	state    run.State
+	turns    map[int]run.ModelReplied
+	results  map[string]run.CallResult
+	done     map[string]int
+	consents map[string]map[string]bool
 	// Volatile.
 	inFlight map[string]run.Effect
 	mailbox  []run.Event
@@ -26,6 +30,10 @@ type world struct {
 	now   time.Time
 	model func(step int) run.ModelReplied
 	tool  func(callID string) *run.Failure
+	// arrives says whether a write whose answer is lost had got to its server; answers, whether that can be asked.
+	arrives, answers func() bool
+	// agreeable: everybody approves of everything at once.
+	agreeable bool
 	// sent counts what left the process, by effect.
 	sent  map[string]int
 	story []string
@@ -34,11 +42,14 @@ type world struct {
 func newWorld(limits run.Limits, model func(int) run.ModelReplied, tool func(string) *run.Failure) *world {
 	w := &world{
 		turns: map[int]run.ModelReplied{}, results: map[string]run.CallResult{}, inFlight: map[string]run.Effect{},
-		sent: map[string]int{}, now: start, model: model, tool: tool,
+		done: map[string]int{}, consents: map[string]map[string]bool{},
+		sent: map[string]int{}, now: start, model: model, tool: tool, arrives: always, answers: always,
 	}
 	w.pass([]run.Event{run.Created{UID: "u", At: w.now, Limits: limits}}, never)
 	return w
 }
+
+func always() bool { return true }
 
 // A crash says at which point of a pass the process dies: before the n-th write; never is no crash.
 type crash int
@@ -71,7 +82,7 @@ func (w *world) pass(events []run.Event, dies crash) {
 			for _, r := range e.Results {
 				w.keepResult(r)
 			}
-		case run.CallModel, run.CallTool, run.StopEffects:
+		case run.CallModel, run.PreviewTool, run.CallTool, run.LookUpTool, run.StopEffects:
 			perform = append(perform, e)
 		}
 	}
@@ -127,11 +138,15 @@ func (w *world) perform(e run.Effect) {
 		}
 		w.everyCallIsAnswered(e)
 		w.inFlight["model"] = e
+	case run.PreviewTool:
+		w.intent(e, e.CallID, run.CallPreviewing, e.Attempt)
+		w.inFlight[e.CallID] = e
+	case run.LookUpTool:
+		w.intent(e, e.CallID, run.CallLookingUp, e.Attempt)
+		w.inFlight[e.CallID] = e
 	case run.CallTool:
-		c, ok := w.state.Call(e.CallID)
-		if !ok || c.State != run.CallExecuting || c.Attempt != e.Attempt || c.OperationID != e.OperationID {
-			w.fail("%s without its intent: %s", e, w.state)
-		}
+		c := w.intent(e, e.CallID, run.CallExecuting, e.Attempt)
+		w.mayBeSent(e, c)
 		var step, place int
 		if _, err := fmt.Sscanf(e.CallID, "s%dc%d", &step, &place); err != nil {
 			w.fail("call ID %q: %v", e.CallID, err)
@@ -142,8 +157,42 @@ func (w *world) perform(e run.Effect) {
 		}
 		w.inFlight[e.CallID] = e
 	case run.StopEffects:
-		clear(w.inFlight)
+		for id := range w.inFlight {
+			if !slices.Contains(e.Keep, id) {
+				delete(w.inFlight, id)
+			}
+		}
 	case run.KeepTurn, run.KeepResults:
+	}
+}
+
+func (w *world) intent(e run.Effect, id string, state run.CallState, attempt int) run.Call {
+	c, ok := w.state.Call(id)
+	if !ok || c.State != state || c.Attempt != attempt {
+		w.fail("%s without its intent: %s", e, w.state)
+	}
+	return c
+}
+
+// mayBeSent is I4, and the order of writes: what needs approval has enough of what is being asked, by different people, and
+// in time; no other call of the step that was asked for before a write is open when it is sent.
+func (w *world) mayBeSent(e run.CallTool, c run.Call) {
+	if c.Rules.Approvals > 0 && (c.Ask == nil || len(w.consents[c.Ask.Digest]) < c.Rules.Approvals || !w.now.Before(c.Ask.Expires)) {
+		w.fail("%s was not approved: %s", e, w.state)
+	}
+	if c.Rules.Preview && c.Preview == nil {
+		w.fail("%s was not previewed: %s", e, w.state)
+	}
+	if w.state.Ending != nil {
+		w.fail("%s while the run ends: %s", e, w.state)
+	}
+	for _, before := range w.state.Calls {
+		if before.ID == c.ID {
+			return
+		}
+		if !before.Done() && (before.Rules.Write || c.Rules.Write) {
+			w.fail("%s before %s is done: %s", e, before, w.state)
+		}
 	}
 }
 
@@ -165,6 +214,11 @@ func (w *world) check(before, next run.State, events []run.Event) {
 	if before.Finished() && !reflect.DeepEqual(before, next) {
 		w.fail("a finished run changed: %s", before)
 	}
+	for _, c := range next.Calls {
+		if next.Finished() && c.Unsettled() {
+			w.fail("ended with a write that is not settled: %s", next)
+		}
+	}
 	if n := next.Usage.ToolCalls; n > next.Limits.MaxToolCalls {
 		w.fail("%d tool calls of %d", n, next.Limits.MaxToolCalls)
 	}
@@ -185,6 +239,12 @@ func (w *world) check(before, next run.State, events []run.Event) {
 // crash loses all that is not durable.
 func (w *world) crash() {
 	w.note("crash")
+	for _, id := range slices.Sorted(maps.Keys(w.inFlight)) {
+		c, ok := w.inFlight[id].(run.CallTool)
+		if f := w.tool(id); ok && (f == nil || f.InDoubt) && w.arrives() {
+			w.act(c)
+		}
+	}
 	clear(w.inFlight)
 	w.mailbox = nil
 }
@@ -198,15 +258,91 @@ func (w *world) finish(id string) {
 		reply := w.model(e.Step)
 		reply.Step, reply.Attempt, reply.At = e.Step, e.Attempt, w.now
 		w.mailbox = append(w.mailbox, reply)
+	case run.PreviewTool:
+		digest := fmt.Sprintf("%s#%d", e.CallID, e.Attempt)
+		w.mailbox = append(w.mailbox, run.Previewed{
+			CallID: e.CallID, Attempt: e.Attempt, At: w.now, Preview: run.Preview{ID: digest}, Ask: &run.Ask{Digest: digest, Expires: w.now.Add(askTime)},
+		})
 	case run.CallTool:
-		if f := w.tool(e.CallID); f != nil {
-			f.At = w.now
-			w.mailbox = append(w.mailbox, run.ToolFailed{CallID: e.CallID, Attempt: e.Attempt, Failure: *f})
-			return
+		f := w.tool(e.CallID)
+		if f == nil || (f.InDoubt && w.arrives()) {
+			w.act(e)
 		}
-		w.mailbox = append(w.mailbox, run.ToolSucceeded{CallID: e.CallID, Attempt: e.Attempt, At: w.now})
+		w.answer(e.CallID, e.Attempt, f)
+	case run.LookUpTool:
+		switch {
+		case !w.answers():
+			w.answer(e.CallID, e.Attempt, &run.Failure{Code: "Down", InDoubt: true, Retryable: true, MaxAttempts: 3, Backoff: time.Second})
+		case w.done[e.OperationID] > 0:
+			w.answer(e.CallID, e.Attempt, nil)
+		default:
+			w.mailbox = append(w.mailbox, run.NothingDone{CallID: e.CallID, Attempt: e.Attempt, At: w.now})
+		}
 	case run.KeepTurn, run.KeepResults, run.StopEffects, nil:
 	}
+}
+
+// askTime is how long people have.
+const askTime = 10 * time.Minute
+
+func (w *world) answer(id string, attempt int, f *run.Failure) {
+	if f == nil {
+		w.mailbox = append(w.mailbox, run.ToolSucceeded{CallID: id, Attempt: attempt, At: w.now})
+		return
+	}
+	f.At = w.now
+	w.mailbox = append(w.mailbox, run.ToolFailed{CallID: id, Attempt: attempt, Failure: *f})
+}
+
+// act is I3: a tool server that knows operations does each once; of another, nothing is asked twice.
+func (w *world) act(e run.CallTool) {
+	c, _ := w.state.Call(e.CallID)
+	if c.Rules.Write && (w.done[e.OperationID] == 0 || !c.Rules.LookUp) {
+		w.done[e.OperationID]++
+	}
+	if w.done[e.OperationID] > 1 {
+		w.fail("%s took effect %d times", e.OperationID, w.done[e.OperationID])
+	}
+}
+
+// say has a person answer what is asked.
+func (w *world) say(who string, yes bool) []run.Event {
+	var events []run.Event
+	for _, c := range w.state.Calls {
+		switch {
+		case c.State != run.CallAwaitingApproval:
+		case yes && w.now.Before(c.Ask.Expires):
+			if w.consents[c.Ask.Digest] == nil {
+				w.consents[c.Ask.Digest] = map[string]bool{}
+			}
+			w.consents[c.Ask.Digest][who] = true
+			events = append(events, run.Approved{CallID: c.ID, Digest: c.Ask.Digest, At: w.now, Consent: run.Consent{Approval: who, By: who}})
+		case !yes:
+			events = append(events, run.Denied{CallID: c.ID, Digest: c.Ask.Digest, At: w.now, Reason: "no"})
+		}
+	}
+	return events
+}
+
+// theJournalIsTrue says of each write what its server says.
+func (w *world) theJournalIsTrue() {
+	for id, r := range w.results {
+		done := w.done["op-"+id]
+		switch {
+		case r.State == run.CallSucceeded && w.isWrite(id) && done != 1:
+			w.fail("%s succeeded, and nothing was done", id)
+		case r.State != run.CallSucceeded && r.Code != run.DetailOutcomeUnknown && done != 0:
+			w.fail("%s did not succeed (%s), and it was done", id, r.Code)
+		}
+	}
+}
+
+func (w *world) isWrite(id string) bool {
+	var step, place int
+	if _, err := fmt.Sscanf(id, "s%dc%d", &step, &place); err != nil {
+		w.fail("call ID %q: %v", id, err)
+	}
+	return w.turns[step].Calls[place-1].Rules.Write
 }
 
 // observe gives the events of the next pass: what finished, the time, and what is in flight according to the state with
@@ -214,6 +350,14 @@ func (w *world) finish(id string) {
 func (w *world) observe() []run.Event {
 	events := append([]run.Event{run.Prepared{}}, w.mailbox...)
 	events = append(events, run.TimePassed{At: w.now})
+	for _, c := range w.state.Calls {
+		if r, ok := w.results[c.ID]; ok && !c.Done() && !c.InFlight() {
+			events = append(events, run.Recorded{CallID: c.ID, At: w.now, Verdict: policy.Verdict{Code: r.Code, Message: r.Message}})
+		}
+	}
+	if w.agreeable {
+		events = append(events, append(w.say("ann", true), w.say("ben", true)...)...)
+	}
 	waiting := map[string]bool{}
 	for _, e := range w.mailbox {
 		switch e := e.(type) {
@@ -222,6 +366,10 @@ func (w *world) observe() []run.Event {
 		case run.ToolSucceeded:
 			waiting[e.CallID] = true
 		case run.ToolFailed:
+			waiting[e.CallID] = true
+		case run.Previewed:
+			waiting[e.CallID] = true
+		case run.NothingDone:
 			waiting[e.CallID] = true
 		default:
 		}
@@ -235,7 +383,7 @@ func (w *world) observe() []run.Event {
 		}
 	}
 	for _, c := range w.state.Calls {
-		if c.State == run.CallExecuting && orphan(c.ID) {
+		if c.InFlight() && orphan(c.ID) {
 			events = append(events, w.adoptResult(c))
 		}
 	}

@@ -35,6 +35,14 @@ const (
 	CodeToolError = "ToolError"
 	// CodeUnauthorized: the server did not accept the caller.
 	CodeUnauthorized = "Unauthorized"
+	// CodeUnknownOperation: the server has done nothing under the operation ID.
+	CodeUnknownOperation = "UnknownOperation"
+	// CodeOperationInProgress: the operation is under way.
+	CodeOperationInProgress = "OperationInProgress"
+	// CodeResourceChanged: what the call would change is not as it was previewed.
+	CodeResourceChanged = "ResourceChanged"
+	// CodePreviewTooLarge: the preview is longer than people could be shown.
+	CodePreviewTooLarge = "PreviewTooLarge"
 )
 
 // Error is a failed call: what is known of it, and why.
@@ -44,6 +52,8 @@ type Error struct {
 	// Message goes to the model. It is bounded (MaxMessageBytes), and holds no header, credential or stack trace.
 	Message string
 	Outcome Outcome
+	// Changed: what was previewed does not hold any more; a new preview may.
+	Changed bool
 	// Retryable: the same call may succeed later. RetryAfter is the server's advice; zero means none.
 	Retryable  bool
 	RetryAfter time.Duration

@@ -28,6 +28,16 @@ type Server interface {
 	Close()
 }
 
+// A Writer is a Server whose tools may write: it can say what a call would do, and what became of one.
+type Writer interface {
+	Server
+	// Preview says what call would do. It changes nothing.
+	Preview(ctx context.Context, call run.ToolCall) (run.ToolPreview, error)
+	// LookUp says what became of the operation that call was sent as: its result, or an *Error whose Outcome is the operation's.
+	// Refused means that nothing was done, with CodeUnknownOperation if the server has never heard of it; all else is InDoubt.
+	LookUp(ctx context.Context, call run.ToolCall) (run.ToolResult, error)
+}
+
 // A Discoverer is a Server that can say what its tools look like.
 type Discoverer interface {
 	Server

@@ -6,6 +6,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,10 +16,14 @@ import (
 // Kubectl runs kubectl and returns what it prints; the error holds what it complains of. It may do anything, but for a
 // --kubeconfig or --as among the arguments.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return c.kubectl(ctx, nil, args...)
+}
+
+func (c *Cluster) kubectl(ctx context.Context, in io.Reader, args ...string) (string, error) {
 	var out, complaint strings.Builder
 	cmd := exec.CommandContext(ctx, filepath.Join(c.assets, "kubectl"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.AdminKubeconfig(), "KUBECACHEDIR="+filepath.Join(c.dir, "cache"))
-	cmd.Stdout, cmd.Stderr = &out, &complaint
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &complaint
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(complaint.String()))
 	}

@@ -191,8 +191,8 @@ var _ = Describe("an operator that is killed", func() {
 			ModelCall: &v1alpha1.ModelCallStatus{State: v1alpha1.ModelAsking, Attempt: 1},
 			Usage:     &v1alpha1.RunUsage{ModelCalls: new(int32(1))},
 		}
-		Expect(admin.Status().Update(ctx, r)).To(Succeed())
-		create(ctx, &v1alpha1.Turn{
+		Expect(asOperator.Status().Update(ctx, r)).To(Succeed())
+		Expect(asOperator.Create(ctx, &v1alpha1.Turn{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespace, Name: string(r.UID) + "-1", Labels: map[string]string{v1alpha1.LabelRunUID: string(r.UID)},
 			},
@@ -204,7 +204,7 @@ var _ = Describe("an operator that is killed", func() {
 				},
 				Results: []v1alpha1.TurnResult{{CallID: "s1c2", State: v1alpha1.CallRejected, Code: "InvalidArguments", Time: metav1.NowMicro()}},
 			},
-		})
+		})).To(Succeed())
 		interlock.start()
 
 		r = ended(ctx, r)

@@ -12,7 +12,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,18 +28,54 @@ func aNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
 	Expect(admin.Create(ctx, ns)).To(Succeed())
+	permit(ctx, ns.Name, "agents", "invoke", "default")
 	return ns.Name
 }
 
-// aModel makes a scripted model that answers with turns.
+// permit gives ServiceAccounts of a namespace a verb on all of its ToolBindings.
+func permit(ctx context.Context, namespace, name, verb string, serviceAccounts ...string) {
+	GinkgoHelper()
+	create(ctx, &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"interlock.dev"}, Resources: []string{"toolbindings"}, Verbs: []string{verb}}},
+	})
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: name},
+	}
+	for _, account := range serviceAccounts {
+		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: account})
+	}
+	create(ctx, binding)
+}
+
+// revoke takes back what permit gave.
+func revoke(ctx context.Context, namespace, name string) {
+	GinkgoHelper()
+	Expect(admin.Delete(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})).To(Succeed())
+}
+
+// reviewed says whose token the API server thinks it is, for the given audiences or, if there are none, for itself.
+func reviewed(ctx context.Context, token string, audiences ...string) string {
+	GinkgoHelper()
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}
+	Expect(admin.Create(ctx, review)).To(Succeed())
+	return review.Status.User.Username
+}
+
+// aModel makes the scripted model "model" that answers with turns.
 func aModel(ctx context.Context, namespace string, turns ...v1alpha1.ScriptedTurn) {
 	GinkgoHelper()
-	create(ctx, &v1alpha1.ModelBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "model"},
+	create(ctx, scripted(namespace, "model", turns...))
+}
+
+func scripted(namespace, name string, turns ...v1alpha1.ScriptedTurn) *v1alpha1.ModelBinding {
+	return &v1alpha1.ModelBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.ModelBindingSpec{
 			Scripted: &v1alpha1.ScriptedModel{Turns: turns}, Retry: v1alpha1.RetryPolicy{MaxAttempts: 3, BackoffMilliseconds: 10},
 		},
-	})
+	}
 }
 
 // says is a turn that ends the run, if it is the answer.

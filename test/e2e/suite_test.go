@@ -29,6 +29,8 @@ var (
 	plane      *cluster.Cluster
 	restConfig *rest.Config
 	admin      client.Client
+	// asOperator writes what only the operator may.
+	asOperator client.Client
 	interlock  *operator
 	tools      *toolServer
 )
@@ -58,15 +60,16 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() { Expect(plane.Stop()).To(Succeed()) })
 	Expect(plane.Apply(ctx, repository("config", "manager", "namespace.yaml"))).To(Succeed())
 	Expect(plane.Apply(ctx, repository("config", "rbac"))).To(Succeed())
+	Expect(plane.InstallAdmission(ctx, repository("config", "admission"))).To(Succeed())
 
 	restConfig, err = clientcmd.BuildConfigFromFlags("", plane.AdminKubeconfig())
 	Expect(err).NotTo(HaveOccurred())
 	restConfig.QPS = -1
-	scheme := runtime.NewScheme()
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
-	admin, err = client.New(restConfig, client.Options{Scheme: scheme, FieldValidation: "Strict"})
+	admin = clientOf(plane.AdminKubeconfig())
+
+	kubeconfig, err := plane.KubeconfigFor(ctx, "interlock-system", "interlock-operator")
 	Expect(err).NotTo(HaveOccurred())
+	asOperator = clientOf(kubeconfig)
 
 	tools = newToolServer()
 	DeferCleanup(func() { tools.CloseClientConnections(); tools.Close() })
@@ -74,6 +77,20 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	interlock.start()
 	DeferCleanup(func() { interlock.kill() })
 })
+
+// clientOf makes a client of whom a kubeconfig is for.
+func clientOf(kubeconfig string) client.Client {
+	GinkgoHelper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	config.QPS = -1
+	scheme := runtime.NewScheme()
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	c, err := client.New(config, client.Options{Scheme: scheme, FieldValidation: "Strict"})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
 
 // freePort is one that nobody listened at just now.
 func freePort(ctx context.Context) int {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package httptool is the adapter for servers of the HTTP tool protocol (toolservers/openapi.yaml): a call is one POST whose
-// body is the arguments and whose Idempotency-Key is the operation ID; an error is a problem detail (RFC 9457).
+// body is the arguments and whose Idempotency-Key is the operation ID; a preview is another; what became of an operation is
+// asked with a GET. An error is a problem detail (RFC 9457).
 //
 // It never retries, and what a server says in any other form than the protocol's is never repeated.
 package httptool
@@ -53,51 +54,71 @@ func (s *server) Close() {
 	s.transport.CloseIdleConnections()
 }
 
-// Execute implements tool.Server.
+// Execute implements tool.Server. What was previewed is committed.
 func (s *server) Execute(ctx context.Context, call run.ToolCall) (run.ToolResult, error) {
-	ctx, leave, err := s.gate.Enter(ctx)
+	verb, header := "invoke", http.Header{}
+	if p := call.Preview; p != nil {
+		verb = "commit"
+		header.Set("If-Match", `"`+p.ResourceVersion+`"`)
+		header.Set("Interlock-Preview", p.ID)
+	}
+	body, err := s.post(ctx, call, verb, header)
 	if err != nil {
 		return run.ToolResult{}, err
 	}
+	return resultOf(call, body)
+}
+
+// post calls a tool and gives the body of a 200.
+func (s *server) post(ctx context.Context, call run.ToolCall, verb string, header http.Header) ([]byte, error) {
+	address := s.base.JoinPath("v1", "tools", url.PathEscape(call.Tool)+":"+verb).String()
+	header.Set("Content-Type", "application/json")
+	// Spelt as http.Header would, it makes net/http send a call again by itself when a connection that was kept breaks.
+	header["idempotency-key"] = []string{call.OperationID}
+	return s.exchange(ctx, http.MethodPost, address, header, call)
+}
+
+// exchange makes one request and gives the body of a 200. All else is an *tool.Error.
+func (s *server) exchange(ctx context.Context, method, address string, header http.Header, call run.ToolCall) ([]byte, error) {
+	ctx, leave, err := s.gate.Enter(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer leave()
 	watched, sent := tool.Watch(ctx)
-	request, err := s.request(watched, call)
-	if err != nil {
-		return run.ToolResult{}, &tool.Error{Code: tool.CodeUnknownTool, Message: "The tool's name can't be sent.", Outcome: tool.NotSent, Err: err}
+	var sends io.Reader
+	if method == http.MethodPost {
+		sends = bytes.NewReader(call.Arguments)
 	}
+	request, err := http.NewRequestWithContext(watched, method, address, sends)
+	if err != nil {
+		return nil, &tool.Error{Code: tool.CodeUnknownTool, Message: "The tool's name can't be sent.", Outcome: tool.NotSent, Err: err}
+	}
+	header.Set("Accept", "application/json, application/problem+json")
+	if deadline, ok := ctx.Deadline(); ok {
+		header.Set("Interlock-Deadline", deadline.UTC().Format(time.RFC3339Nano))
+	}
+	if call.Credential != nil {
+		header.Set("Authorization", "Bearer "+call.Credential())
+	}
+	request.Header = header
 	response, err := s.client.Do(request)
 	if err != nil {
-		return run.ToolResult{}, tool.TransportError(ctx, err, sent())
+		return nil, tool.TransportError(ctx, err, sent())
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, tool.MaxBodyBytes+1))
 	switch {
 	case err != nil:
-		return run.ToolResult{}, tool.TransportError(ctx, err, true)
+		return nil, tool.TransportError(ctx, err, true)
 	case len(body) > tool.MaxBodyBytes:
-		return run.ToolResult{}, malformed(fmt.Sprintf("The answer is longer than %d bytes.", tool.MaxBodyBytes))
+		return nil, malformed(fmt.Sprintf("The answer is longer than %d bytes.", tool.MaxBodyBytes))
 	case response.StatusCode < http.StatusBadRequest && response.StatusCode != http.StatusOK:
-		return run.ToolResult{}, malformed(fmt.Sprintf("The tool server answered with status %d.", response.StatusCode))
+		return nil, malformed(fmt.Sprintf("The tool server answered with status %d.", response.StatusCode))
 	case response.StatusCode != http.StatusOK:
-		return run.ToolResult{}, problemOf(response, body)
+		return nil, problemOf(response, body)
 	}
-	return resultOf(call, body)
-}
-
-func (s *server) request(ctx context.Context, call run.ToolCall) (*http.Request, error) {
-	address := s.base.JoinPath("v1", "tools", url.PathEscape(call.Tool)+":invoke").String()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(call.Arguments))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "application/json, application/problem+json")
-	// Spelt as http.Header would, it makes net/http send a call again by itself when a connection that was kept breaks.
-	request.Header["idempotency-key"] = []string{call.OperationID}
-	if deadline, ok := ctx.Deadline(); ok {
-		request.Header.Set("Interlock-Deadline", deadline.UTC().Format(time.RFC3339Nano))
-	}
-	return request, nil
+	return body, nil
 }
 
 // answer is the body of a 200.
@@ -147,12 +168,22 @@ func problemOf(response *http.Response, body []byte) *tool.Error {
 	if status >= http.StatusInternalServerError {
 		e.Outcome = tool.InDoubt
 	}
+	e.Changed = status == http.StatusPreconditionFailed
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	var p problem
 	if !strings.EqualFold(kind, "application/problem+json") || json.Unmarshal(body, &p) != nil {
 		return e
 	}
+	return p.fill(e)
+}
+
+// fill puts what the server says into an error that says what its status means.
+func (p problem) fill(e *tool.Error) *tool.Error {
 	e.Code = tool.CleanCode(p.Code, e.Code)
+	// The same operation, sent before, is still on its way.
+	if e.Code == tool.CodeOperationInProgress {
+		e.Outcome = tool.InDoubt
+	}
 	if detail := tool.CleanMessage(p.Detail); detail != "" {
 		e.Message = detail
 	}
@@ -168,6 +199,8 @@ func codeOf(status int) string {
 		return tool.CodeUnauthorized
 	case status == http.StatusNotFound:
 		return tool.CodeUnknownTool
+	case status == http.StatusPreconditionFailed:
+		return tool.CodeResourceChanged
 	case passing(status):
 		return tool.CodeUnavailable
 	}
