@@ -89,16 +89,22 @@ endif
 demo: build control-plane ## Start it all on this machine and follow one run to its end; KEEP=1 leaves everything up
 	@go run ./hack/demo $(if $(KEEP),-keep)
 
+demo-approval: build control-plane ## The same with a write: proposed, shown, approved by another user, made once
+	@go run ./hack/demo -approval $(if $(KEEP),-keep)
+
 ##@ Deploy to the cluster of the current kubeconfig
 
-install: ## Install the CRDs
+install: ## Install the CRDs and the admission policies, and mend those that were altered
 	$(KUBECTL) apply --server-side -k config/crd
+	$(KUBECTL) apply --server-side -f config/manager/namespace.yaml
+	$(KUBECTL) apply --server-side --force-conflicts -k config/admission
 
-uninstall: ## Remove the CRDs, and every run and binding with them
+uninstall: ## Remove the CRDs, every run and binding with them, and the admission policies
+	$(KUBECTL) delete --ignore-not-found -k config/admission
 	$(KUBECTL) delete --ignore-not-found -k config/crd
 
-deploy: ## Install CRDs, RBAC and the operator
-	$(KUBECTL) apply --server-side -k config/default
+deploy: ## Install CRDs, admission policies, RBAC and the operator
+	$(KUBECTL) apply --server-side --force-conflicts -k config/default
 
 undeploy: ## Remove what `make deploy` installed, and every run and binding with it
 	$(KUBECTL) delete --ignore-not-found -k config/default
@@ -116,4 +122,4 @@ bin/controller-gen bin/crd-ref-docs bin/golangci-lint: hack/tools/go.mod
 	@touch $@
 
 .PHONY: help build run generate docs catalog-data fmt clean test verify lint test-unit test-api test-e2e \
-	control-plane demo install uninstall deploy undeploy
+	control-plane demo demo-approval install uninstall deploy undeploy

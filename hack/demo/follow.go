@@ -18,8 +18,11 @@ import (
 	"github.com/interlock-dev/interlock/api/v1alpha1"
 )
 
-// follow prints a line for each change of a run's status until the run has ended.
-func follow(ctx context.Context, kubeconfig, namespace, name string, patience time.Duration) (*v1alpha1.AgentRun, error) {
+// ended says that a run has come to its end.
+func ended(r *v1alpha1.AgentRun) bool { return r.Status.Termination != nil }
+
+// follow prints a line for each change of a run's status until it is as far as wanted.
+func follow(ctx context.Context, kubeconfig, namespace, name string, patience time.Duration, far func(*v1alpha1.AgentRun) bool) (*v1alpha1.AgentRun, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
@@ -40,7 +43,7 @@ func follow(ctx context.Context, kubeconfig, namespace, name string, patience ti
 		return nil, fmt.Errorf("watching the run: %w", err)
 	}
 	defer watch.Stop()
-	fmt.Printf("\n  %-8s %-5s %-10s %-7s %s\n", "TIME", "STEP", "PHASE", "TOKENS", "WHAT")
+	fmt.Printf("\n  %-8s %-5s %-16s %-7s %s\n", "TIME", "STEP", "PHASE", "TOKENS", "WHAT")
 	begin, last := time.Now(), ""
 	for {
 		select {
@@ -55,7 +58,7 @@ func follow(ctx context.Context, kubeconfig, namespace, name string, patience ti
 				fmt.Printf("  %-8s %s\n", fmt.Sprintf("%.1fs", time.Since(begin).Seconds()), line)
 				last = line
 			}
-			if r.Status.Termination != nil {
+			if far(r) {
 				return r, nil
 			}
 		}
@@ -74,6 +77,8 @@ func describe(r *v1alpha1.AgentRun) string {
 		what = "ended: " + string(s.Termination.Reason)
 	case s.ModelCall != nil:
 		what = "asking the model" + callsText(s.Calls, "; before that: ")
+	case len(s.PendingApprovals) > 0:
+		what = "asking people" + callsText(s.Calls, ": ")
 	case len(s.Calls) > 0:
 		what = "calling tools" + callsText(s.Calls, ": ")
 	default:
@@ -81,7 +86,7 @@ func describe(r *v1alpha1.AgentRun) string {
 			what = ready.Message
 		}
 	}
-	return fmt.Sprintf("%-5d %-10s %-7d %s", s.Step, s.Phase, tokens, what)
+	return fmt.Sprintf("%-5d %-16s %-7d %s", s.Step, s.Phase, tokens, what)
 }
 
 func callsText(calls []v1alpha1.CallStatus, prefix string) string {
@@ -105,7 +110,10 @@ func showEnd(r *v1alpha1.AgentRun) {
 	if r.Status.Result == nil {
 		return
 	}
-	fmt.Printf("\nAnswer:\n%s\n\nSources that it cites:\n", indent(r.Status.Result.Text))
+	fmt.Printf("\nAnswer:\n%s\n", indent(r.Status.Result.Text))
+	if len(r.Status.Result.Citations) > 0 {
+		fmt.Print("\nSources that it cites:\n")
+	}
 	for _, c := range r.Status.Result.Citations {
 		fmt.Printf("    [%s] %s\n        %s (from call %s, data %s)\n", c.ID, c.Title, c.URL, c.CallID, c.SourceVersion)
 	}

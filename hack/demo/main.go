@@ -1,120 +1,56 @@
 // Copyright The Interlock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo is `make demo`: it starts a control plane, the operator as its own ServiceAccount and the catalog's tool
-// server, applies examples/quickstart, and shows the run as it goes. It ends with 0 only if the run came to its answer.
+// Command demo is `make demo` and `make demo-approval`: it starts a control plane, the operator as its own ServiceAccount and
+// a tool server, applies an example, and shows the run as it goes. It ends with 0 only if the run came to its answer.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/interlock-dev/interlock/api/v1alpha1"
-	"github.com/interlock-dev/interlock/test/cluster"
-)
-
-const (
-	// catalogAddress is where examples/quickstart expects the catalog.
-	catalogAddress = "127.0.0.1:8471"
-	probeAddress   = "127.0.0.1:8472"
 )
 
 func main() {
 	keep := flag.Bool("keep", false, "leave everything up until it is interrupted")
+	approval := flag.Bool("approval", false, "show a write that somebody approves, instead of the quickstart")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := demo(ctx, *keep)
+	show := quickstart
+	if *approval {
+		show = approve
+	}
+	err := onStage(ctx, func(s *stage) error {
+		if err := show(ctx, s); err != nil {
+			return err
+		}
+		if *keep {
+			s.lookAround(ctx)
+		}
+		return nil
+	})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
+	if !*keep {
+		fmt.Println("Everything is stopped now. To keep it up and look around, set KEEP=1.")
+	}
 }
 
-func demo(ctx context.Context, keep bool) (err error) {
-	say("Starting a Kubernetes control plane on this machine ...")
-	plane, err := cluster.Start(ctx, cluster.Options{CRDs: []string{"config/crd/bases"}})
-	if err != nil {
-		return err
+// expectAnswer makes an error of a run that did not come to its answer.
+func expectAnswer(r *v1alpha1.AgentRun) error {
+	if t := r.Status.Termination; t.Reason != v1alpha1.TerminationFinal {
+		return fmt.Errorf("the run ended with %s", t.Reason)
 	}
-	defer func() { err = errors.Join(err, plane.Stop()) }()
-	for _, path := range []string{"config/manager/namespace.yaml", "config/rbac"} {
-		if err := plane.Apply(ctx, path); err != nil {
-			return err
-		}
-	}
-	logs, err := os.MkdirTemp("", "interlock-demo-")
-	if err != nil {
-		return err
-	}
-
-	say("Starting the catalog, a tool server with the web platform's features, at " + catalogAddress + " ...")
-	catalog := program{name: "catalog", args: []string{"bin/catalog", "--listen=" + catalogAddress}, logs: logs, ready: "http://" + catalogAddress + "/readyz"}
-	if err := catalog.start(ctx); err != nil {
-		return err
-	}
-	defer catalog.stop()
-	say("Starting the operator, as ServiceAccount interlock-operator with what config/rbac gives it ...")
-	kubeconfig, err := plane.KubeconfigFor(ctx, "interlock-system", "interlock-operator")
-	if err != nil {
-		return err
-	}
-	operator := program{
-		name: "operator", logs: logs, ready: "http://" + probeAddress + "/readyz",
-		args: []string{"bin/interlock", "--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=" + probeAddress},
-	}
-	if err := operator.start(ctx); err != nil {
-		return err
-	}
-	defer operator.stop()
-
-	say("Applying examples/quickstart: a model that answers from a script, two tools, and a run ...")
-	if err := plane.Apply(ctx, "examples/quickstart"); err != nil {
-		return err
-	}
-	r, err := follow(ctx, plane.AdminKubeconfig(), "default", "quickstart", 2*time.Minute)
-	if err != nil {
-		return fmt.Errorf("%w (what the programs printed is in %s)", err, logs)
-	}
-	showEnd(r)
-	if r.Status.Termination.Reason != v1alpha1.TerminationFinal {
-		return fmt.Errorf("the run did not come to its answer (what the programs printed is in %s)", logs)
-	}
-	table, err := plane.Kubectl(ctx, "get", "agentruns")
-	if err != nil {
-		return err
-	}
-	fmt.Printf("\n$ kubectl get agentruns\n%s\n", table)
-	if keep {
-		lookAround(plane.AdminKubeconfig(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), logs)
-		<-ctx.Done()
-		return nil
-	}
-	fmt.Println("Everything is stopped now. To keep it up and look around: KEEP=1 make demo")
-	return os.RemoveAll(logs)
-}
-
-func lookAround(kubeconfig, kubectl, logs string) {
-	fmt.Printf(`It all stays up until you press Ctrl-C. In another terminal:
-
-  export KUBECONFIG=%s
-  alias kubectl=%s
-  kubectl describe agentrun quickstart      # what happened, step by step
-  kubectl get turns                         # what was said and done, an object for each step
-  kubectl get agentrun quickstart -o yaml   # the state machine in full
-  kubectl explain agentrun.spec             # what each field means
-  kubectl create -f - <<< "$(sed 's/name: quickstart/generateName: again-/' examples/quickstart/run.yaml)"
-
-What the operator and the catalog print is in %s. Read on in docs/concepts.md.
-`, kubeconfig, kubectl, logs)
+	return nil
 }
 
 func say(text string) { fmt.Println("» " + text) }

@@ -17,7 +17,7 @@ import (
 // A program runs beside the demo and ends with it.
 type program struct {
 	name, logs string
-	args       []string
+	args, env  []string
 	// ready answers with 200 once the program does its work.
 	ready string
 
@@ -40,7 +40,7 @@ func (p *program) start(ctx context.Context) error {
 	}
 	defer func() { _ = log.Close() }()
 	p.cmd = exec.Command(p.args[0], p.args[1:]...) //nolint:noctx // stopped by stop, which asks first
-	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = log, log, append(os.Environ(), p.env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("starting the %s: %w", p.name, err)

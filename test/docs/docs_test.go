@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -76,7 +77,7 @@ func TestDocs_theAPIServerTakesWhatIsShown(t *testing.T) {
 }
 
 func TestDocs_theAPIServerTakesWhatIsShipped(t *testing.T) {
-	for _, folder := range []string{"config/samples", "examples/quickstart"} {
+	for _, folder := range []string{"config/samples", "examples/quickstart", "examples/approval"} {
 		files, err := filepath.Glob(filepath.Join(repository, folder, "*.yaml"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("there is nothing in %s: %v", folder, err)
@@ -146,6 +147,12 @@ func (d document) apply(t *testing.T) error {
 	o := d.DeepCopy()
 	if o.GetNamespace() == "" {
 		o.SetNamespace(metav1.NamespaceDefault)
+	}
+	// A namespace has to be there for what is in it.
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	namespace.SetName(o.GetNamespace())
+	if err := api.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
 	}
 	if o.GetName() == "" {
 		return api.Create(t.Context(), o, client.DryRunAll)
