@@ -58,12 +58,9 @@ var _ = Describe("consent that is none", func() {
 	})
 
 	It("by who requested the run counts where the tool's rules allow it", func(ctx SpecContext) {
-		expectUsable(ctx, namespace, "pay")
-		var b v1alpha1.ToolBinding
-		Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "pay"}, &b)).To(Succeed())
-		b.Spec.Approval = &v1alpha1.ApprovalPolicy{Policy: v1alpha1.ApprovalAlways, SelfApproval: v1alpha1.SelfApprovalAllowed}
-		Expect(admin.Update(ctx, &b)).To(Succeed())
-		expectUsable(ctx, namespace, "pay")
+		edit(ctx, namespace, "pay", func(b *v1alpha1.ToolBinding) {
+			b.Spec.Approval = &v1alpha1.ApprovalPolicy{Policy: v1alpha1.ApprovalAlways, SelfApproval: v1alpha1.SelfApprovalAllowed}
+		})
 		r := aRun(ctx, namespace, []string{"pay"})
 		approve(ctx, admin, awaiting(ctx, r, 1)[0])
 		expectEnd(ended(ctx, r), v1alpha1.TerminationFinal, "")

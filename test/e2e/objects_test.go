@@ -121,13 +121,28 @@ func aTool(ctx context.Context, namespace, name string, mutate ...func(*v1alpha1
 	create(ctx, b)
 }
 
+// edit changes a ToolBinding, however often somebody else does meanwhile, and waits until runs may use it.
+func edit(ctx context.Context, namespace, name string, mutate func(*v1alpha1.ToolBinding)) {
+	GinkgoHelper()
+	Eventually(ctx, func() error {
+		var b v1alpha1.ToolBinding
+		if err := admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &b); err != nil {
+			return err
+		}
+		mutate(&b)
+		return admin.Update(ctx, &b)
+	}, patience).Should(Succeed())
+	expectUsable(ctx, namespace, name)
+}
+
 // expectUsable waits until runs may use a tool.
 func expectUsable(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
 		var b v1alpha1.ToolBinding
 		g.Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &b)).To(Succeed())
-		g.Expect(meta.IsStatusConditionTrue(b.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+		g.Expect(meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionReady)).To(HaveValue(And(
+			HaveField("Status", metav1.ConditionTrue), HaveField("ObservedGeneration", b.Generation))))
 	}, patience).Should(Succeed())
 }
 

@@ -77,6 +77,8 @@ var _ = Describe("a run", func() {
 			{`null`, "MalformedArguments"},
 			{`["q"]`, "MalformedArguments"},
 			{`{"q":"\ud800"}`, "MalformedArguments"},
+			{`{"q":"x","n":9007199254740993}`, "MalformedArguments"},
+			{`{"q":null}`, "InvalidArguments"},
 			{`{"q":"x"} {"q":"y"}`, "MalformedArguments"},
 		}
 		var calls []v1alpha1.ScriptedCall
@@ -84,7 +86,7 @@ var _ = Describe("a run", func() {
 			calls = append(calls, raw(i.arguments))
 		}
 		aModel(ctx, namespace, asks(calls...), says("I give up.", "InvalidArguments", "MalformedArguments"))
-		r := ended(ctx, aRun(ctx, namespace, []string{"strict"}))
+		r := ended(ctx, aRun(ctx, namespace, []string{"strict"}, func(r *v1alpha1.AgentRun) { r.Spec.Limits.MaxInvalid = new(int32(50)) }))
 
 		expectEnd(r, v1alpha1.TerminationFinal, "")
 		for i, bad := range invalid {

@@ -147,6 +147,8 @@ var _ = Describe("a run that writes", func() {
 		}).Status.PendingApprovals[0]
 		Expect(bank.paid()).To(BeEmpty())
 		expectSaid(ctx, a, v1alpha1.ReasonStale)
+		expectSaid(ctx, approve(ctx, ann, first), v1alpha1.ReasonDigestMismatch)
+		Expect(bank.paid()).To(BeEmpty())
 		approve(ctx, ann, second)
 		expectEnd(ended(ctx, r), v1alpha1.TerminationFinal, "")
 		Expect(bank.paid()).To(HaveLen(1))
@@ -157,10 +159,7 @@ var _ = Describe("a run that writes", func() {
 		aModel(ctx, namespace, asks(call("pay", `{"q":"1"}`)), says("I ask again another time.", "ToolChanged"))
 		r := aRun(ctx, namespace, []string{"pay"})
 		asked := awaiting(ctx, r, 1)[0]
-		var b v1alpha1.ToolBinding
-		Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "pay"}, &b)).To(Succeed())
-		b.Spec.Description = "Pays, and tells nobody."
-		Expect(admin.Update(ctx, &b)).To(Succeed())
+		edit(ctx, namespace, "pay", func(b *v1alpha1.ToolBinding) { b.Spec.Description = "Pays, and tells nobody." })
 
 		expectEnd(ended(ctx, r), v1alpha1.TerminationFinal, "")
 		a := approve(ctx, ann, asked)
