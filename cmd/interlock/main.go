@@ -160,7 +160,9 @@ func setup(ctx context.Context, manager ctrl.Manager, o options) error {
 	if err := toolBindings.SetupWithManager(manager); err != nil {
 		return fmt.Errorf("setting up ToolBindings: %w", err)
 	}
-	approvals := &controller.ApprovalReconciler{Client: manager.GetClient(), Clock: clock.RealClock{}, Recorder: recorder, Journal: store}
+	approvals := &controller.ApprovalReconciler{
+		Client: manager.GetClient(), Clock: clock.RealClock{}, Recorder: recorder, Journal: store, Admission: policies,
+	}
 	if err := approvals.SetupWithManager(manager); err != nil {
 		return fmt.Errorf("setting up Approvals: %w", err)
 	}
@@ -188,5 +190,5 @@ func admissionOf(ctx context.Context, manager ctrl.Manager, direct client.Client
 	if err := direct.Create(ctx, self); err != nil {
 		return nil, fmt.Errorf("asking the API server who we are: %w", err)
 	}
-	return controller.NewAdmission(manager.GetCache(), manager.GetAPIReader(), manager.GetRESTMapper(), self.Status.UserInfo.Username, shipped)
+	return controller.NewAdmission(manager.GetCache(), manager.GetAPIReader(), manager.GetRESTMapper(), self.Status.UserInfo.Username, clock.RealClock{}, shipped)
 }

@@ -111,7 +111,7 @@ func (r *AgentRunReconciler) consents(ctx context.Context, p *pass, c run.Call, 
 			return nil, err
 		}
 		switch {
-		case own != "":
+		case own != "", a.CreationTimestamp.Time.Before(r.Admission.Since()):
 		case a.Spec.Decision == v1alpha1.DecisionDeny:
 			denials = append(denials, run.Denied{CallID: c.ID, Digest: a.Spec.Digest, At: p.now, Reason: text.Clean(a.Spec.Reason)})
 		case a.Spec.Decision == v1alpha1.DecisionApprove:

@@ -187,11 +187,12 @@ func (p *pass) replyTurn(step int) *journal.Turn {
 // resultOf adds to a call's result what the tool has answered in this pass.
 func (p *pass) resultOf(result run.CallResult) journal.Result {
 	out := journal.Result{CallResult: result, At: p.now}
-	if c, _ := p.after.Call(result.CallID); result.Attempts > 0 {
+	c, _ := p.after.Call(result.CallID)
+	if result.Attempts > 0 {
 		out.OperationID = c.OperationID
-		if c.Ask != nil {
-			out.ApprovalDigest, out.ApprovedBy = c.Ask.Digest, c.Ask.Consents
-		}
+	}
+	if c.Ask != nil {
+		out.ApprovalDigest, out.ApprovedBy = c.Ask.Digest, c.Ask.Consents
 	}
 	for _, o := range p.outcomes {
 		if o.callID == result.CallID && o.result != nil && result.State == run.CallSucceeded {

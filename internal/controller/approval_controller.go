@@ -37,6 +37,8 @@ type ApprovalReconciler struct {
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
 	Journal  *journal.Journal
+	// Admission says since when it can be known who wrote an Approval.
+	Admission Admission
 }
 
 var _ reconcile.ObjectReconciler[*v1alpha1.Approval] = (*ApprovalReconciler)(nil)
@@ -75,6 +77,9 @@ func (r *ApprovalReconciler) judge(ctx context.Context, a *v1alpha1.Approval) (v
 	}
 	if own != "" {
 		return verdict{reason: v1alpha1.ReasonSelfApproval, message: own}, nil
+	}
+	if r.Admission.Missing(ctx) == "" && a.CreationTimestamp.Time.Before(r.Admission.Since()) && !wasEffective(a) {
+		return stale("It was made while Interlock's admission policies were not in place, so nobody can know who made it. Create another."), nil
 	}
 	s := stateOf(&agentRun)
 	c, ok := s.Call(a.Spec.CallID)

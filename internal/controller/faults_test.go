@@ -110,6 +110,7 @@ func newBench(t *testing.T, refuse interceptor.Funcs) *bench {
 type inPlace struct{}
 
 func (inPlace) Missing(context.Context) string { return "" }
+func (inPlace) Since() time.Time               { return time.Time{} }
 func (inPlace) Watched() []client.Object       { return nil }
 
 // permissive is an API server that permits everything.

@@ -176,6 +176,9 @@ func (s State) failCall(i int, f Failure) (State, []Effect) {
 	c := &s.Calls[i]
 	c.State, c.NotBefore, c.Code = CallFailed, time.Time{}, f.Code
 	keep := then(s.keep([]CallResult{c.result(f.Message)}))
+	if s.Limits.DenialEnds && s.Ending == nil && (f.Code == policy.CodeNotPermitted || f.Code == CodeApprovalExpired) {
+		return keep(s.end(f.At, deniedAs(f.Code, c.ID)))
+	}
 	if s.Limits.ToolFailureEnds && s.Ending == nil {
 		return keep(s.end(f.At, Termination{
 			Reason: ReasonToolFailed, Detail: f.Code, CallID: c.ID,

@@ -173,7 +173,7 @@ func (s State) propose(e ModelReplied) (State, []Effect) {
 		if v.Allowed() {
 			s.Usage.ToolCalls++
 		} else {
-			c.State, c.Code = CallRejected, v.Code
+			c.State, c.Code, c.Ask = CallRejected, v.Code, nil
 			refused = append(refused, c.result(v.Message))
 		}
 		s.Calls = append(s.Calls, c)

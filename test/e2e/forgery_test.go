@@ -171,7 +171,7 @@ var _ = Describe("consent that is none", func() {
 		nothingIsPaid(ctx, second)
 	})
 
-	It("counts for nothing while the admission policies are not in place", func(ctx SpecContext) {
+	It("counts for nothing while the admission policies are not in place, nor when they are again", func(ctx SpecContext) {
 		r := aRun(ctx, namespace, []string{"pay"})
 		asked := awaiting(ctx, r, 1)[0]
 		DeferCleanup(func(ctx SpecContext) {
@@ -184,8 +184,8 @@ var _ = Describe("consent that is none", func() {
 		Expect(admin.Update(ctx, &policy)).To(Succeed())
 		pay := &v1alpha1.ToolBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pay"}}
 		expectBinding(ctx, pay, v1alpha1.ReasonAdmissionMissing, "ValidatingAdmissionPolicy interlock-approvals is not as it was shipped")
-		a := approve(ctx, ann, asked)
-		expectSaid(ctx, a, v1alpha1.ReasonWaiting)
+		forgeable := approve(ctx, ann, asked)
+		expectSaid(ctx, forgeable, v1alpha1.ReasonWaiting)
 
 		// What only reads goes on.
 		tools.answers("look", `"seen"`)
@@ -196,10 +196,17 @@ var _ = Describe("consent that is none", func() {
 		expectEnd(ended(ctx, aRun(ctx, other, []string{"look"})), v1alpha1.TerminationFinal, "")
 		Expect(bank.paid()).To(BeEmpty())
 
+		// What was written meanwhile may be anybody's, and counts for nothing afterwards either.
 		Expect(plane.InstallAdmission(ctx, repository("config", "admission"))).To(Succeed())
+		expectBinding(ctx, pay, v1alpha1.ReasonAvailable, "")
+		interlock.restart()
+		expectSaid(ctx, forgeable, v1alpha1.ReasonStale)
+		Expect(bank.paid()).To(BeEmpty())
+		Eventually(ctx, func(g Gomega) {
+			approve(ctx, ann, asked)
+			g.Expect(bank.paid()).To(HaveLen(1))
+		}, patience, "1s").Should(Succeed())
 		expectEnd(ended(ctx, r), v1alpha1.TerminationFinal, "")
-		expectSaid(ctx, a, v1alpha1.ReasonEffective)
-		Expect(bank.paid()).To(HaveLen(1))
 	})
 })
 
