@@ -5,6 +5,7 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -296,5 +297,36 @@ var _ = Describe("a run that writes", func() {
 		bank.mu.Unlock()
 		Expect(reviewed(ctx, token, "tools.interlock.dev/bank")).To(Equal("system:serviceaccount:" + namespace + ":default"))
 		Expect(reviewed(ctx, token)).To(BeEmpty())
+	})
+
+	It("takes effect once when two operators both believe they lead", func(ctx SpecContext) {
+		const runs = 8
+		other := newOperator(ctx)
+		other.start()
+		DeferCleanup(other.kill)
+		for _, knows := range []v1alpha1.Idempotency{v1alpha1.IdempotencyKey, v1alpha1.IdempotencyNone} {
+			By(string(knows))
+			namespace := aNamespace(ctx)
+			bank := aBank(ctx, namespace, directly, freely, func(t *v1alpha1.ToolBinding) { t.Spec.Idempotency = knows })
+			var all []*v1alpha1.AgentRun
+			for i := range runs {
+				name := fmt.Sprintf("run-%d", i)
+				create(ctx, scripted(namespace, name, asks(call("pay", `{"q":"1"}`), call("pay", `{"q":"2"}`)), says("Paid.")))
+				all = append(all, aRun(ctx, namespace, []string{"pay"}, func(r *v1alpha1.AgentRun) { r.Name, r.Spec.Model.Name = name, name }))
+			}
+			for _, r := range all {
+				r = ended(ctx, r)
+				expectEnd(r, v1alpha1.TerminationFinal, "")
+				for _, id := range []string{"s1c1", "s1c2"} {
+					Expect(result(ctx, r, id).State).To(Equal(v1alpha1.CallSucceeded))
+				}
+			}
+			Expect(bank.paid()).To(HaveLen(2 * runs))
+			// One that takes over asks the server. If the call is on its way still, it is sent under the same ID once more: only to a
+			// server that does each ID once.
+			if knows == v1alpha1.IdempotencyNone {
+				Expect(bank.requests("invoke")).To(Equal(2 * runs))
+			}
+		}
 	})
 })
