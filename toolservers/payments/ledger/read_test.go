@@ -37,7 +37,7 @@ func TestGet_tellsOfThePaymentAndItsRefunds(t *testing.T) {
 				got.Refunds[i].ID = ""
 			}
 			want := getAnswer{
-				payment{"pay_1001", "Marta Lindqvist", "Order 58213: one wool blanket", 4000, "EUR", 1300, 2700, "2026-01-05T09:12:44Z", 0},
+				payment{"pay_1001", "cus_501", "Order 58213: one wool blanket", 4000, "EUR", 1300, 2700, "2026-01-05T09:12:44Z", 0},
 				[]refund{
 					{"", 1250, "EUR", "it arrived torn", "2026-02-01T12:00:00Z"},
 					{"", 50, "EUR", "it arrived torn", "2026-02-01T12:00:00Z"},

@@ -24,7 +24,7 @@ func TestPreview_tellsWhatAPersonHasToKnow(t *testing.T) {
 				ID:              got.ID,
 				ResourceVersion: "2",
 				Summary:         `Refund 12.50 EUR of 40.00 EUR paid in payment pay_1001 (already refunded: 5.00 EUR) because: "it arrived torn"`,
-				Changes: "payment pay_1001 of Marta Lindqvist: Order 58213: one wool blanket\n" +
+				Changes: "payment pay_1001 of cus_501: Order 58213: one wool blanket\n" +
 					"refunded: 5.00 EUR -> 17.50 EUR\n" +
 					"left to refund: 35.00 EUR -> 22.50 EUR",
 				Resources: []string{"payments/pay_1001"},
