@@ -85,6 +85,13 @@ var rows = map[string]row{
 	"the owners of a Turn by the garbage collector": {as: garbageCollector, try: changes(&v1alpha1.Turn{}, turnName, func(t *v1alpha1.Turn) {
 		t.OwnerReferences = nil
 	})},
+	"the labels of a Turn by a namespace's owner": {
+		"owner", changes(&v1alpha1.Turn{}, turnName, func(t *v1alpha1.Turn) { t.Labels[v1alpha1.LabelRunUID] = "another" }),
+		"interlock-written-by-operator", wantOperator,
+	},
+	"the labels of a Turn, all taken away by a namespace's owner": {
+		"owner", changes(&v1alpha1.Turn{}, turnName, func(t *v1alpha1.Turn) { t.Labels = nil }), "interlock-written-by-operator", wantOperator,
+	},
 	"the status of a run by the operator":          {as: operator, try: writesStatus("AgentRun")},
 	"the status of an approval by the operator":    {as: operator, try: writesStatus("Approval")},
 	"the status of a ToolBinding by the operator":  {as: operator, try: writesStatus("ToolBinding")},
