@@ -59,6 +59,7 @@ func remove(t *testing.T, o client.Object) {
 
 func TestStamp_saysWhoCreatedIt(t *testing.T) {
 	forEachWay(t, func(t *testing.T, o *unstructured.Unstructured, send func(bool) error) {
+		t.Helper()
 		if err := send(false); err != nil {
 			t.Fatal(err)
 		}
@@ -71,6 +72,7 @@ func TestStamp_saysWhoCreatedIt(t *testing.T) {
 
 func TestStamp_takesTheRightName(t *testing.T) {
 	forEachWay(t, func(t *testing.T, o *unstructured.Unstructured, send func(bool) error) {
+		t.Helper()
 		o.Object["spec"].(map[string]any)[stampedField(o)] = "syncer"
 		if err := send(true); err != nil {
 			t.Fatal(err)
@@ -103,6 +105,7 @@ func TestStamp_takesNullForLeftOut(t *testing.T) {
 
 func TestStamp_dryRunSaysTheSameAndStoresNothing(t *testing.T) {
 	forEachWay(t, func(t *testing.T, o *unstructured.Unstructured, send func(bool) error) {
+		t.Helper()
 		if err := send(true); err != nil {
 			t.Fatal(err)
 		}
