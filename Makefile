@@ -16,9 +16,9 @@ BUILT_ASSETS := $(CURDIR)/bin/k8s/$(KUBERNETES_VERSION)
 export KUBEBUILDER_ASSETS ?= $(BUILT_ASSETS)
 
 # Packages whose tests need an API server, and those that need the whole: all others do with `go test`.
-API_TESTS := ./api/... ./internal/controller/...
+API_TESTS := ./api/... ./config/... ./internal/controller/...
 E2E_TESTS := ./test/...
-UNIT_TESTS = $$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/(api|internal/controller|test)(/|$$)')
+UNIT_TESTS = $$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/(api|config|internal/controller|test)(/|$$)')
 
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml docs/reference/api.md
 
