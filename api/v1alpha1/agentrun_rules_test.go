@@ -44,8 +44,13 @@ var agentRunCreates = table[*v1alpha1.AgentRun]{
 		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.Tools[1].Name = "search" },
 		wantErrors: []string{`spec.tools[1]: Duplicate value: {"name":"search"}`},
 	},
-	"it calls no tool": {mutate: func(r *v1alpha1.AgentRun) { r.Spec.Limits.MaxToolCalls = new(int32(0)) }},
-	"it goes at once":  {mutate: func(r *v1alpha1.AgentRun) { r.Spec.TTLSecondsAfterFinished = new(int32(0)) }},
+	"it calls no tool":            {mutate: func(r *v1alpha1.AgentRun) { r.Spec.Limits.MaxToolCalls = new(int32(0)) }},
+	"it may cost next to nothing": {mutate: func(r *v1alpha1.AgentRun) { r.Spec.Limits.MaxCost = "0.000000001" }},
+	"it may cost nothing": {
+		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.Limits.MaxCost = "0.00" },
+		wantErrors: []string{"spec.limits.maxCost: maxCost must be above 0; to limit nothing but tokens, leave it out"},
+	},
+	"it goes at once": {mutate: func(r *v1alpha1.AgentRun) { r.Spec.TTLSecondsAfterFinished = new(int32(0)) }},
 }
 
 var agentRunUpdates = table[*v1alpha1.AgentRun]{
@@ -164,10 +169,10 @@ func TestAgentRun_cancelIsFinal(t *testing.T) { checkUpdate(t, anOldRun, oldRunU
 
 // Nothing is unlimited by omission, whichever way it is left out.
 func TestAgentRun_limitsAreFilledIn(t *testing.T) {
-	want := `{"deadlineSeconds":3600,"maxInvalid":10,"maxSteps":25,"maxToolCalls":100,"parallelism":4}`
+	want := `{"deadlineSeconds":3600,"maxInputTokens":2000000,"maxInvalid":10,"maxOutputTokens":200000,"maxSteps":25,"maxToolCalls":100,"parallelism":4}`
 	for how, limits := range map[string]any{
 		"left out": remove{}, "null": nil, "empty": map[string]any{},
-		"null each": map[string]any{"deadlineSeconds": nil, "maxInvalid": nil, "maxSteps": nil, "maxToolCalls": nil, "parallelism": nil},
+		"null each": map[string]any{"deadlineSeconds": nil, "maxInputTokens": nil, "maxOutputTokens": nil, "maxInvalid": nil, "maxSteps": nil, "maxToolCalls": nil, "parallelism": nil},
 	} {
 		t.Run(how, func(t *testing.T) {
 			o := changed(t, []*unstructured.Unstructured{read(t, "agentrun.yaml")}, "spec.limits", func(any) any { return limits })

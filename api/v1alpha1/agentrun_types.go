@@ -253,6 +253,31 @@ type RunLimits struct {
 	// +kubebuilder:validation:Maximum=5000
 	MaxToolCalls *int32 `json:"maxToolCalls,omitempty"`
 
+	// maxInputTokens is how many tokens the requests to the model may have together, those that the provider had cached included.
+	// Before each request, as many are reserved as it can have at most: one for each byte of what the model is shown, and some for
+	// what the provider adds. A request that does not fit is not sent: the run ends with Budget. What the provider reports is
+	// charged afterwards or, if it reports nothing, the reservation. Default 2000000, between 1 and 1000000000.
+	// +optional
+	// +default=2000000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	MaxInputTokens int64 `json:"maxInputTokens,omitempty"`
+
+	// maxOutputTokens is how many tokens the model's answers may have together, reasoning included. The model is told to stop at
+	// what is left; with less than 16 left it is not asked, and the run ends with Budget. Default 200000, between 1 and
+	// 1000000000.
+	// +optional
+	// +default=200000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	MaxOutputTokens int64 `json:"maxOutputTokens,omitempty"`
+
+	// maxCost is what the run may cost, in the unit of the model's price. The model needs one. Reserved and charged as tokens are.
+	// Left out, the cost is bounded only by what the tokens can cost.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^0([.]0*)?$')",message="maxCost must be above 0; to limit nothing but tokens, leave it out"
+	MaxCost Amount `json:"maxCost,omitempty"`
+
 	// parallelism is how many tool calls of this run may be under way at once. Default 4, between 1 and 16.
 	// +optional
 	// +default=4
@@ -327,6 +352,11 @@ type AgentRunStatus struct {
 	// +optional
 	ModelCall *ModelCallStatus `json:"modelCall,omitempty"`
 
+	// contextTokens is the most tokens that the next request to the model can have.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ContextTokens int64 `json:"contextTokens,omitempty"`
+
 	// calls are the tool calls of the current step, in the order in which the model asked for them.
 	// +optional
 	// +listType=map
@@ -383,6 +413,31 @@ type ModelCallStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Code string `json:"code,omitempty"`
+
+	// reserved is what the request may use, in state Asking. It is charged whole unless the provider reports less.
+	// +optional
+	Reserved *Reservation `json:"reserved,omitempty"`
+}
+
+// Reservation is what a request to the model may use at most.
+type Reservation struct {
+	// inputTokens are the tokens that it can have.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	InputTokens *int64 `json:"inputTokens,omitempty"`
+
+	// outputTokens are the tokens that it asks for at most.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	OutputTokens *int64 `json:"outputTokens,omitempty"`
+
+	// cost is what both can cost.
+	// +optional
+	Cost Amount `json:"cost,omitempty"`
+
+	// price is the model's at the time; absent if it has none.
+	// +optional
+	Price *ModelPrice `json:"price,omitempty"`
 }
 
 // CallStatus is one tool call.
@@ -667,7 +722,7 @@ type RunUsage struct {
 	// +kubebuilder:validation:Minimum=0
 	Invalid *int32 `json:"invalid,omitempty"`
 
-	// inputTokens counts tokens in, cached ones included, as far as the provider reported them.
+	// inputTokens counts tokens in, cached ones included: as the provider reported them or, if it did not, as they were reserved.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	InputTokens *int64 `json:"inputTokens,omitempty"`
@@ -677,7 +732,7 @@ type RunUsage struct {
 	// +kubebuilder:validation:Minimum=0
 	CachedInputTokens *int64 `json:"cachedInputTokens,omitempty"`
 
-	// outputTokens counts tokens out, reasoning included, as far as the provider reported them.
+	// outputTokens counts tokens out, reasoning included: as reported or, if not, as reserved.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	OutputTokens *int64 `json:"outputTokens,omitempty"`
@@ -692,7 +747,12 @@ type RunUsage struct {
 	// +kubebuilder:validation:Minimum=0
 	TotalTokens *int64 `json:"totalTokens,omitempty"`
 
-	// unreportedModelCalls counts the answers for which the provider reported no tokens.
+	// cost is what they cost, at the prices of the time of each request. Absent while nothing has a price.
+	// +optional
+	Cost Amount `json:"cost,omitempty"`
+
+	// unreportedModelCalls counts the requests for which the provider did not report tokens, so that what was reserved is charged.
+	// Those that failed are among them, unless it is certain that they cost nothing.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnreportedModelCalls *int32 `json:"unreportedModelCalls,omitempty"`
@@ -789,6 +849,7 @@ type Citation struct {
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.status.step`
 // +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.usage.totalTokens`
+// +kubebuilder:printcolumn:name="Cost",type=string,JSONPath=`.status.usage.cost`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Asks For",type=string,priority=1,JSONPath=`.status.pendingApprovals[*].tool`

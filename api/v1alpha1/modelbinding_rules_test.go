@@ -46,6 +46,15 @@ var modelCreates = table[*v1alpha1.ModelBinding]{
 		mutate:     func(b *v1alpha1.ModelBinding) { b.Name = "large.1" },
 		wantErrors: []string{wantModelName},
 	},
+	"what is cached costs as much": {mutate: func(b *v1alpha1.ModelBinding) {
+		b.Spec.Price = &v1alpha1.ModelPrice{Input: "0.3", CachedInput: "0.30", Output: "0"}
+	}},
+	"what is cached costs more": {
+		mutate: func(b *v1alpha1.ModelBinding) {
+			b.Spec.Price = &v1alpha1.ModelPrice{Input: "9", CachedInput: "10", Output: "1"}
+		},
+		wantErrors: []string{"spec.price: cachedInput must not be above input: before a request, all of it counts as not cached"},
+	},
 	"it is two models": {
 		mutate:     func(b *v1alpha1.ModelBinding) { b.Spec.Scripted = aScript().Spec.Scripted },
 		wantErrors: []string{"spec: exactly one of the fields in [openai scripted] must be set"},

@@ -46,6 +46,11 @@ type ModelBindingSpec struct {
 	// +kubebuilder:validation:Maximum=131072
 	MaxOutputTokens int32 `json:"maxOutputTokens,omitempty"`
 
+	// price is what a million tokens cost. Runs with limits.maxCost need it; left out, the cost of runs is not counted.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.cachedInput) || !isQuantity(self.cachedInput) || !isQuantity(self.input) || quantity(self.cachedInput).compareTo(quantity(self.input)) <= 0",message="cachedInput must not be above input: before a request, all of it counts as not cached"
+	Price *ModelPrice `json:"price,omitempty"`
+
 	// timeoutSeconds is how long one attempt may take. The run's deadline counts as well. Default 120, between 1 and 1800.
 	// +optional
 	// +default=120
@@ -62,6 +67,32 @@ type ModelBindingSpec struct {
 	// +optional
 	// +default={}
 	Concurrency ConcurrencyLimit `json:"concurrency,omitzero"`
+}
+
+// UnitPrice is what a million tokens cost, as a decimal number in quotes, such as "0.15": at most 6 digits before the point, and 9
+// after it.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:Pattern=`^(0|[1-9][0-9]{0,5})(\.[0-9]{1,9})?$`
+type UnitPrice string
+
+// ModelPrice is what a million tokens cost, by their kind. A request is charged at the price of the moment it was reserved.
+type ModelPrice struct {
+	// input is the price of a million tokens in that the provider had not cached.
+	// +required
+	Input UnitPrice `json:"input,omitempty"`
+
+	// cachedInput is the price of a million tokens in that it had. Default: as input.
+	// +optional
+	CachedInput UnitPrice `json:"cachedInput,omitempty"`
+
+	// output is the price of a million tokens out.
+	// +required
+	Output UnitPrice `json:"output,omitempty"`
+
+	// reasoning is the price of those of them that were spent on reasoning. Default: as output.
+	// +optional
+	Reasoning UnitPrice `json:"reasoning,omitempty"`
 }
 
 // OpenAIModel is an endpoint that speaks OpenAI's Chat Completions.

@@ -36,6 +36,13 @@ const (
 	PlaintextAllowed PlaintextPolicy = "Allowed"
 )
 
+// Amount is an amount of money, as a decimal number in quotes, such as "2.50". The unit is whatever the prices are in: Interlock
+// adds and compares, and knows of no currencies. At most 9 digits before the point, and 9 after it.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=19
+// +kubebuilder:validation:Pattern=`^(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?$`
+type Amount string
+
 // ConcurrencyLimit bounds how much goes on at once.
 type ConcurrencyLimit struct {
 	// max is how many calls through this binding may be under way at once, over all runs. The rest wait their turn.

@@ -76,6 +76,16 @@ var rows = map[string]row{
 		r.Spec.Cancel = &v1alpha1.Cancellation{Reason: "Not needed."}
 	})},
 
+	"a run with a limit of cost, whose model has a price": {as: "editor", try: creates(aRun(costs("priced")))},
+	"a run with a limit of cost, whose model comes later": {as: "editor", try: creates(aRun(costs("later")))},
+	"a run with a limit of cost, whose model has no price": {
+		"editor", creates(aRun(costs("stored"))), "interlock-prices",
+		"spec.limits.maxCost needs a model with a price: give the ModelBinding stored a spec.price, or leave maxCost out",
+	},
+	"a run without a limit of cost, whose model has no price": {as: "editor", try: creates(aRun(func(r *v1alpha1.AgentRun) {
+		r.Spec.Model.Name = "stored"
+	}))},
+
 	"a Turn by the operator":             {as: operator, try: creates(aTurn())},
 	"a Turn by a namespace's owner":      {"owner", creates(aTurn()), "interlock-written-by-operator", wantOperator},
 	"a result in a Turn by the operator": {as: operator, try: changes(&v1alpha1.Turn{}, turnName, addResult)},
@@ -132,6 +142,7 @@ var rows = map[string]row{
 var probes = []string{
 	"an approval in another's name", "a run in another's name", "a Turn by a namespace's owner",
 	"a model with a Secret that one can't read", "a token for the API server by the operator",
+	"a run with a limit of cost, whose model has no price",
 }
 
 func TestPolicies(t *testing.T) {
@@ -190,7 +201,7 @@ func (r row) check(ctx context.Context) error {
 		return nil
 	case err == nil:
 		return errors.New("it was taken")
-	case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), refusal):
+	case (!apierrors.IsForbidden(err) && !apierrors.IsInvalid(err)) || !strings.Contains(err.Error(), refusal):
 		return fmt.Errorf("it was refused with\n\t%w\nand should be with\n\t%s", err, refusal)
 	}
 	return nil
@@ -202,6 +213,10 @@ func by(name string) func(*v1alpha1.Approval) {
 
 func requestedBy(name string) func(*v1alpha1.AgentRun) {
 	return func(r *v1alpha1.AgentRun) { r.Spec.RequestedBy = name }
+}
+
+func costs(model string) func(*v1alpha1.AgentRun) {
+	return func(r *v1alpha1.AgentRun) { r.Spec.Model.Name, r.Spec.Limits.MaxCost = model, "0.5" }
 }
 
 func runsAs(serviceAccount string) func(*v1alpha1.AgentRun) {

@@ -124,9 +124,11 @@ func stored() []client.Object {
 	for _, o := range all[:4] {
 		o.SetName("stored")
 	}
+	priced := aModel("")
+	priced.Name, priced.Spec.Price = "priced", &v1alpha1.ModelPrice{Input: "1", Output: "2"}
 	turn := aTurn()
 	turn.Name = turnName
-	return append(all, turn)
+	return append(all, priced, turn)
 }
 
 func aToken(seconds int64, audiences ...string) *authenticationv1.TokenRequest {

@@ -28,14 +28,16 @@ func (r *AgentRunReconciler) eventOf(ctx context.Context, p *pass, o *outcome) (
 	case o.callID != "" && o.preview != nil:
 		return r.previewed(ctx, p, o)
 	case o.callID != "":
-		return run.ToolSucceeded{CallID: o.callID, Attempt: o.attempt, At: o.at}, nil
+		return run.ToolSucceeded{CallID: o.callID, Attempt: o.attempt, At: o.at, Tokens: o.result.MaxTokens()}, nil
 	case o.failure != nil:
 		return run.ModelFailed{Step: o.step, Attempt: o.attempt, Failure: *o.failure}, nil
+	case o.undercounted > 0:
+		return run.Undercounted{Step: o.step, Attempt: o.attempt, At: o.at, Input: o.undercounted}, nil
 	}
 	calls, err := r.proposals(ctx, p, o.at, *o.reply, o.raw)
 	return run.ModelReplied{
 		Step: o.step, Attempt: o.attempt, At: o.at, Finish: o.reply.Finish, Empty: o.reply.Text == "",
-		Calls: calls, Usage: o.reply.Usage, Answer: o.answer,
+		Calls: calls, Usage: o.reply.Usage, Tokens: o.reply.MaxTokens(), Answer: o.answer,
 	}, err
 }
 

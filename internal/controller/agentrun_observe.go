@@ -34,6 +34,11 @@ func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
 	if err := r.release(ctx, p, p.before); err != nil {
 		return err
 	}
+	b, err := r.modelBinding(ctx, p.run)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	p.before.Terms = termsOf(b)
 	deleted := !p.run.DeletionTimestamp.IsZero()
 	switch {
 	case deleted && !p.before.Unsettled():
@@ -91,7 +96,11 @@ func (r *AgentRunReconciler) prepared(ctx context.Context, p *pass) ([]run.Event
 		return nil, nil
 	}
 	missing, err := r.missing(ctx, p.run)
-	return []run.Event{run.Prepared{Missing: missing}}, err
+	if err != nil || missing != "" {
+		return []run.Event{run.Prepared{At: p.now, Missing: missing}}, err
+	}
+	request, err := r.request(ctx, p.run, nil)
+	return []run.Event{run.Prepared{At: p.now, Context: request.MaxTokens()}}, err
 }
 
 // expire deletes a finished run whose time to live is over.
@@ -121,6 +130,9 @@ func (r *AgentRunReconciler) missing(ctx context.Context, agentRun *v1alpha1.Age
 	}
 	if why := notReady(m.Status.Conditions, m.Generation); why != "" {
 		return fmt.Sprintf("ModelBinding %s is not ready: %s", m.Name, why), nil
+	}
+	if m.Spec.Price == nil && agentRun.Spec.Limits.MaxCost != "" {
+		return fmt.Sprintf("ModelBinding %s has no price, and the run has a maxCost", m.Name), nil
 	}
 	for _, t := range agentRun.Spec.Tools {
 		_, why, err := r.toolBinding(ctx, agentRun.Namespace, t.Name)
@@ -215,6 +227,7 @@ func (r *AgentRunReconciler) adoptReply(ctx context.Context, p *pass, m run.Mode
 	}
 	e := run.ModelReplied{
 		Step: p.before.Step, Attempt: m.Attempt, At: p.now, Finish: turn.Reply.Finish, Empty: turn.Reply.Text == "", Usage: turn.Reply.Usage,
+		Tokens: turn.Reply.MaxTokens(),
 	}
 	stored := make([]string, len(turn.Reply.Calls))
 	for i, c := range turn.Reply.Calls {
@@ -245,7 +258,7 @@ func adoptResult(p *pass, c run.Call, turn journal.Turn) run.Event {
 	result, ok := turn.Result(c.ID)
 	switch {
 	case ok && result.State == run.CallSucceeded:
-		return run.ToolSucceeded{CallID: c.ID, Attempt: c.Attempt, At: p.now}
+		return run.ToolSucceeded{CallID: c.ID, Attempt: c.Attempt, At: p.now, Tokens: result.Answer.MaxTokens()}
 	case ok && result.Code != run.CodeRunEnded:
 		return run.ToolFailed{CallID: c.ID, Attempt: c.Attempt, Failure: run.Failure{At: p.now, Code: result.Code, Message: result.Message}}
 	}

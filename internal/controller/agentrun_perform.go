@@ -85,7 +85,7 @@ func (r *AgentRunReconciler) callModel(ctx context.Context, p *pass, e run.CallM
 		Timeout: time.Duration(b.Spec.TimeoutSeconds) * time.Second,
 		Behind:  []*effect.Bulkhead{r.Models.bulkheads.Get(string(b.UID), int(b.Spec.Concurrency.Max))},
 	}, outcome{step: e.Step, attempt: e.Attempt}, func(ctx context.Context, o *outcome) {
-		r.askModel(ctx, agentRun, ref, o)
+		r.askModel(ctx, agentRun, ref, e, o)
 	})
 }
 
@@ -114,11 +114,12 @@ func (r *AgentRunReconciler) modelBinding(ctx context.Context, agentRun *v1alpha
 }
 
 // askModel shows the model the history and makes an outcome of what it says.
-func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.AgentRun, ref journal.RunRef, o *outcome) {
+// The request is not sent if it can have more tokens than were reserved for it.
+func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.AgentRun, ref journal.RunRef, e run.CallModel, o *outcome) {
 	b, err := r.modelBinding(ctx, agentRun)
-	if err != nil {
+	if err != nil || e.MaxOutput == 0 {
 		retry, _, _ := standIn()
-		o.fail(run.Failure{Code: codeBindingGone, Message: "The ModelBinding can't be read.", Retryable: true}, retry)
+		o.fail(run.Failure{Code: codeBindingGone, Message: "The ModelBinding can't be read.", Retryable: true, Unsent: true}, retry)
 		return
 	}
 	history, err := r.Journal.History(ctx, ref, o.step-1)
@@ -126,7 +127,7 @@ func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.Ag
 		o.failJournal(ctx, err)
 		return
 	}
-	tools, err := r.definitions(ctx, agentRun)
+	request, err := r.request(ctx, agentRun, history)
 	if err != nil {
 		o.failJournal(ctx, err)
 		return
@@ -134,14 +135,16 @@ func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.Ag
 	m, err := r.Models.Open(ctx, b)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "opening the model", "modelBinding", b.Name)
-		o.fail(run.Failure{Code: codeBindingGone, Message: "The ModelBinding can't be used.", Retryable: true}, b.Spec.Retry)
+		o.fail(run.Failure{Code: codeBindingGone, Message: "The ModelBinding can't be used.", Retryable: true, Unsent: true}, b.Spec.Retry)
 		return
 	}
-	brief := journal.Brief{Goal: agentRun.Spec.Goal, Instructions: agentRun.Spec.Instructions}
-	reply, err := m.Complete(ctx, run.ModelRequest{
-		ID: fmt.Sprintf("%s/s%d", ref.UID, o.step), Step: o.step, Attempt: o.attempt,
-		System: brief.System(), Messages: journal.Messages(brief, history), Tools: tools, MaxOutputTokens: int(b.Spec.MaxOutputTokens),
-	})
+	if n := request.MaxTokens(); n > e.Input {
+		ctrl.LoggerFrom(ctx).Info("a request was undercounted and not sent", "step", o.step, "reserved", e.Input, "needed", n)
+		o.undercounted = n
+		return
+	}
+	request.ID, request.Step, request.Attempt, request.MaxOutputTokens = fmt.Sprintf("%s/s%d", ref.UID, o.step), o.step, o.attempt, int(e.MaxOutput)
+	reply, err := m.Complete(ctx, request)
 	if err != nil {
 		o.fail(modelFailure(err), b.Spec.Retry)
 		return
@@ -158,6 +161,13 @@ func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.Ag
 	if len(reply.Calls) == 0 {
 		o.answer = answerOf(stored.Text, history)
 	}
+}
+
+// request makes what the model is shown after the given turns.
+func (r *AgentRunReconciler) request(ctx context.Context, agentRun *v1alpha1.AgentRun, history []journal.Turn) (run.ModelRequest, error) {
+	tools, err := r.definitions(ctx, agentRun)
+	brief := journal.Brief{Goal: agentRun.Spec.Goal, Instructions: agentRun.Spec.Instructions}
+	return run.ModelRequest{System: brief.System(), Messages: journal.Messages(brief, history), Tools: tools}, err
 }
 
 // definitions describes the run's tools to the model. A tool that can't be used now is still described, if it ever was

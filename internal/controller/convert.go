@@ -17,6 +17,7 @@ import (
 func limitsOf(spec v1alpha1.AgentRunSpec) run.Limits {
 	return run.Limits{
 		MaxSteps: int(spec.Limits.MaxSteps), MaxToolCalls: int(value(spec.Limits.MaxToolCalls)), MaxInvalid: int(value(spec.Limits.MaxInvalid)),
+		InputTokens: spec.Limits.MaxInputTokens, OutputTokens: spec.Limits.MaxOutputTokens, Cost: moneyOf(spec.Limits.MaxCost),
 		Deadline:        time.Duration(spec.Limits.DeadlineSeconds) * time.Second,
 		ToolFailureEnds: spec.OnToolFailure == v1alpha1.ToolFailureTerminate, DenialEnds: spec.OnDenied == v1alpha1.DenialTerminate,
 	}
@@ -31,10 +32,10 @@ func stateOf(agentRun *v1alpha1.AgentRun) run.State {
 	s := run.State{
 		UID: string(agentRun.UID), Phase: run.Phase(status.Phase), Limits: limitsOf(agentRun.Spec), Step: int(status.Step),
 		Started: timeOf(status.StartTime), Deadline: timeOf(status.Deadline), Completed: timeOf(status.CompletionTime),
-		Usage: usageOf(status.Usage),
+		Usage: usageOf(status.Usage), Context: status.ContextTokens,
 	}
 	if m := status.ModelCall; m != nil {
-		s.Model = &run.ModelCall{Attempt: int(m.Attempt), Failures: int(m.Failures), NotBefore: microTimeOf(m.NotBefore), Code: m.Code}
+		s.Model = &run.ModelCall{Attempt: int(m.Attempt), Failures: int(m.Failures), NotBefore: microTimeOf(m.NotBefore), Code: m.Code, Reserved: reservationFrom(m.Reserved)}
 	}
 	for _, c := range status.Calls {
 		s.Calls = append(s.Calls, callFrom(c))
@@ -63,11 +64,12 @@ func statusOf(s run.State, agentRun *v1alpha1.AgentRun) v1alpha1.AgentRunStatus 
 		Deadline:           timePointer(roundUp(s.Deadline)),
 		CompletionTime:     timePointer(s.Completed),
 		Usage:              usageStatus(s.Usage),
+		ContextTokens:      s.Context,
 	}
 	if m := s.Model; m != nil {
 		status.ModelCall = &v1alpha1.ModelCallStatus{
 			State: v1alpha1.ModelAsking, Attempt: int32(m.Attempt), Failures: int32(m.Failures), //nolint:gosec // counts requests
-			NotBefore: microTimePointer(m.NotBefore), Code: m.Code,
+			NotBefore: microTimePointer(m.NotBefore), Code: m.Code, Reserved: reservationStatus(m.Reserved),
 		}
 		if !m.NotBefore.IsZero() {
 			status.ModelCall.State = v1alpha1.ModelBackoff
@@ -129,7 +131,7 @@ func usageOf(u *v1alpha1.RunUsage) run.Usage {
 	}
 	return run.Usage{
 		ModelCalls: int(value(u.ModelCalls)), ToolCalls: int(value(u.ToolCalls)), Invalid: int(value(u.Invalid)),
-		Unreported: int(value(u.UnreportedModelCalls)),
+		Unreported: int(value(u.UnreportedModelCalls)), Cost: moneyOf(u.Cost),
 		Tokens: run.TokenUsage{
 			Input: value(u.InputTokens), CachedInput: value(u.CachedInputTokens), Output: value(u.OutputTokens), Reasoning: value(u.ReasoningTokens),
 		},
@@ -140,7 +142,7 @@ func usageStatus(u run.Usage) *v1alpha1.RunUsage {
 	return &v1alpha1.RunUsage{
 		ModelCalls: count(u.ModelCalls), ToolCalls: count(u.ToolCalls), Invalid: count(u.Invalid), UnreportedModelCalls: count(u.Unreported),
 		InputTokens: new(u.Tokens.Input), CachedInputTokens: new(u.Tokens.CachedInput),
-		OutputTokens: new(u.Tokens.Output), ReasoningTokens: new(u.Tokens.Reasoning), TotalTokens: new(u.Tokens.Input + u.Tokens.Output),
+		OutputTokens: new(u.Tokens.Output), ReasoningTokens: new(u.Tokens.Reasoning), TotalTokens: new(u.Tokens.Input + u.Tokens.Output), Cost: amountOf(u.Cost),
 	}
 }
 

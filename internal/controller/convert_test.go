@@ -25,6 +25,7 @@ func aRun() *v1alpha1.AgentRun {
 			Goal: "g", Model: v1alpha1.ModelSelection{Name: "m"}, Tools: []v1alpha1.ToolSelection{{Name: "search"}},
 			Limits: v1alpha1.RunLimits{
 				MaxSteps: 5, DeadlineSeconds: 60, MaxToolCalls: new(int32(7)), MaxInvalid: new(int32(0)), Parallelism: 2,
+				MaxInputTokens: 100_000, MaxOutputTokens: 1000, MaxCost: "2.5",
 			},
 			OnToolFailure: v1alpha1.ToolFailureTerminate,
 		},
@@ -42,14 +43,24 @@ func drawState(t *rapid.T) run.State {
 		UID: "u", Limits: limitsOf(aRun().Spec), Step: number("step"), Started: second("started"), Deadline: second("deadline"),
 		Phase: rapid.SampledFrom([]run.Phase{run.Pending, run.Thinking, run.Acting, run.Succeeded, run.Failed, run.Cancelled}).Draw(t, "phase"),
 		Usage: run.Usage{
+			Cost:       run.Money(number("cost")),
 			ModelCalls: number("model calls"), ToolCalls: number("tool calls"), Invalid: number("invalid"), Unreported: number("unreported"),
 			Tokens: run.TokenUsage{Input: int64(number("in")), CachedInput: int64(number("cached")), Output: int64(number("out")), Reasoning: int64(number("reasoning"))},
 		},
 	}
+	s.Context = int64(number("context"))
 	if rapid.Bool().Draw(t, "model") {
 		s.Model = &run.ModelCall{Attempt: 1 + number("attempt"), Code: text.Draw(t, "code")}
 		if rapid.Bool().Draw(t, "backoff") {
 			s.Model.NotBefore = second("not before").Add(123456 * time.Microsecond)
+		} else {
+			money := func(label string) run.Money {
+				return run.Money(rapid.Int64Range(0, 999_999_999_999_999).Draw(t, label))
+			}
+			s.Model.Reserved = run.Reservation{
+				Input: int64(number("reserved in")), Output: int64(number("reserved out")), Cost: money("reserved"),
+				Price: run.Price{Input: money("price in"), CachedInput: money("price cached"), Output: money("price out"), Reasoning: money("price reasoning")},
+			}
 		}
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "calls") {

@@ -79,7 +79,7 @@ func newBench(t *testing.T, refuse interceptor.Funcs) *bench {
 			&v1alpha1.ModelBinding{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m", UID: "m", Generation: 1},
 				Spec: v1alpha1.ModelBindingSpec{
-					OpenAI: &v1alpha1.OpenAIModel{Model: "x"}, TimeoutSeconds: 10, MaxOutputTokens: 10,
+					OpenAI: &v1alpha1.OpenAIModel{Model: "x"}, TimeoutSeconds: 10, MaxOutputTokens: 10, Price: &v1alpha1.ModelPrice{Input: "1", Output: "1"},
 					Retry: v1alpha1.RetryPolicy{MaxAttempts: 2, BackoffMilliseconds: 10}, Concurrency: v1alpha1.ConcurrencyLimit{Max: 1},
 				},
 				Status: v1alpha1.ModelBindingStatus{Conditions: ready},

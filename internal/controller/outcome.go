@@ -31,6 +31,8 @@ type outcome struct {
 	reply  *journal.Reply
 	raw    []string
 	answer run.Answer
+	// undercounted is the most tokens that the request can have, if that is more than was reserved. It was not sent.
+	undercounted int64
 	// result is a tool's, preview is what it would do, and nothing says that it did nothing.
 	result  *run.ToolResult
 	preview *run.ToolPreview
@@ -59,7 +61,7 @@ func (o *outcome) fail(f run.Failure, retry v1alpha1.RetryPolicy) {
 func (o *outcome) failJournal(ctx context.Context, err error) {
 	ctrl.LoggerFrom(ctx).Error(err, "reading what an effect needs", "step", o.step)
 	o.failure = &run.Failure{
-		Code: codeJournal, Message: "The run's journal can't be read.",
+		Unsent: true, Code: codeJournal, Message: "The run's journal can't be read.",
 		Retryable: !errors.Is(err, journal.ErrMissing), MaxAttempts: math.MaxInt, Backoff: time.Second,
 	}
 }
@@ -78,6 +80,7 @@ func modelFailure(err error) run.Failure {
 	}
 	return run.Failure{
 		Code: string(e.Reason), Message: text.Clip(text.Clean(e.Message), maxMessage), Retryable: !e.Reason.Permanent(), RetryAfter: e.RetryAfter,
+		Unsent: e.Reason.Unseen(),
 	}
 }
 

@@ -65,6 +65,15 @@ func assistant(r Reply) run.Message {
 	return m
 }
 
+// MaxTokens gives the most input tokens that the reply adds to a request, without the results of its calls.
+func (r Reply) MaxTokens() int64 {
+	n := assistant(r).MaxTokens()
+	if len(r.Calls) == 0 {
+		n += run.Message{Text: askAgain(r)}.MaxTokens()
+	}
+	return n
+}
+
 // toolName makes any name that a model has used one that a provider accepts in a history.
 func toolName(name string) string {
 	name = strings.Map(func(r rune) rune {

@@ -44,6 +44,17 @@ func (r Reason) Permanent() bool {
 	return false
 }
 
+// Unseen reports whether the request certainly cost nothing: the provider refused it before the model saw it.
+func (r Reason) Unseen() bool {
+	switch r {
+	case ReasonRateLimited, ReasonUnauthorized, ReasonNotFound, ReasonContextLength, ReasonInvalidRequest:
+		return true
+	case ReasonUnavailable, ReasonTimeout, ReasonMalformed, ReasonRefused:
+		return false
+	}
+	return false
+}
+
 // Error is a failed model call: why, what to do about it, and the cause.
 type Error struct {
 	Reason Reason

@@ -147,7 +147,9 @@ func (s State) toolSucceeded(e ToolSucceeded) (State, []Effect) {
 		return s, nil
 	}
 	s.Calls[i].State, s.Calls[i].Code, s.Calls[i].NotBefore = CallSucceeded, "", time.Time{}
-	return then(s.keep([]CallResult{s.Calls[i].result("")}))(s.goOn(e.At))
+	s.Context += e.Tokens
+	keep := then(s.keep([]CallResult{s.Calls[i].result("")}))
+	return keep(s.goOn(e.At))
 }
 
 func (s State) toolFailed(e ToolFailed) (State, []Effect) {
@@ -231,7 +233,7 @@ func (s State) timePassed(now time.Time) (State, []Effect) {
 		})
 	}
 	if m := s.Model; m != nil && !m.NotBefore.IsZero() && !now.Before(m.NotBefore) {
-		return s.askAgain()
+		return s.askAgain(now)
 	}
 	var all []Effect
 	for i := range s.Calls {

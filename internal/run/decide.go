@@ -27,6 +27,8 @@ func Decide(s State, e Event) (State, []Effect) {
 		return s.modelReplied(e)
 	case ModelFailed:
 		return s.modelFailed(e)
+	case Undercounted:
+		return s.undercounted(e)
 	case Previewed:
 		return s.previewed(e)
 	case Approved:
@@ -122,16 +124,17 @@ func (s State) prepared(e Prepared) (State, []Effect) {
 	if s.Waiting = e.Missing; s.Waiting != "" {
 		return s, nil
 	}
-	return s.think()
+	s.Context = e.Context
+	return s.think(e.At)
 }
 
 func (s State) modelReplied(e ModelReplied) (State, []Effect) {
 	if !s.asking(e.Step, e.Attempt) {
 		return s, nil
 	}
-	s.Model = nil
-	s.Usage = s.Usage.withReply(e.Usage)
-	s.Calls = nil
+	s.settle(e.Usage)
+	s.Model, s.Calls = nil, nil
+	s.Context += e.Tokens
 	keep := then([]Effect{KeepTurn{Step: s.Step}})
 	if len(e.Calls) > 0 {
 		return keep(s.propose(e))
@@ -243,6 +246,11 @@ func (s State) modelFailed(e ModelFailed) (State, []Effect) {
 		return s, nil
 	}
 	f := e.Failure
+	if f.Unsent {
+		s.Model.Reserved = Reservation{}
+	} else {
+		s.settle(TokenUsage{})
+	}
 	s.Model.Code = f.Code
 	s.Model.Failures++
 	if at, ok := s.retryAt(fmt.Sprintf("%s/s%d", s.UID, s.Step), s.Model.Failures, f); ok {

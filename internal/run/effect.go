@@ -41,6 +41,8 @@ type CallResult struct {
 // CallModel asks the model for step Step, after the state is recorded.
 type CallModel struct {
 	Step, Attempt int
+	// Input is the most tokens that the request may have, and MaxOutput the most that it may ask for: both are reserved.
+	Input, MaxOutput int64
 }
 
 // CallTool sends a call, after the state is recorded. The shell sends exactly the bytes of ArgumentsDigest.
@@ -95,7 +97,9 @@ func (e KeepResults) String() string {
 }
 
 // String names the effect in a few words.
-func (e CallModel) String() string { return fmt.Sprintf("call model s%d#%d", e.Step, e.Attempt) }
+func (e CallModel) String() string {
+	return fmt.Sprintf("call model s%d#%d %d+%d", e.Step, e.Attempt, e.Input, e.MaxOutput)
+}
 
 // String names the effect in a few words.
 func (e CallTool) String() string {

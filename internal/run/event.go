@@ -28,7 +28,10 @@ type Created struct {
 
 // Prepared says that the run's bindings were looked at. Missing names what it waits for; empty means that it can begin.
 type Prepared struct {
+	At      time.Time
 	Missing string
+	// Context is the most tokens that the first request can have.
+	Context int64
 }
 
 // ModelReplied says that the model answered attempt Attempt at step Step.
@@ -40,6 +43,8 @@ type ModelReplied struct {
 	Empty bool
 	Calls []ProposedCall
 	Usage TokenUsage
+	// Tokens is the most that the reply can have when the model is shown it again.
+	Tokens int64
 	// Answer is the reply's text with its citations, in case it ends the run.
 	Answer Answer
 }
@@ -62,6 +67,13 @@ type ProposedCall struct {
 type ModelFailed struct {
 	Step, Attempt int
 	Failure       Failure
+}
+
+// Undercounted says that attempt Attempt at step Step was not sent: it has Input tokens at most, and less was reserved.
+type Undercounted struct {
+	Step, Attempt int
+	At            time.Time
+	Input         int64
 }
 
 // Previewed says that the tool server has shown what call CallID would do. Ask is what people are to be asked; nil if nobody
@@ -116,6 +128,8 @@ type ToolSucceeded struct {
 	CallID  string
 	Attempt int
 	At      time.Time
+	// Tokens is the most that the answer can have when the model is shown it.
+	Tokens int64
 }
 
 // ToolFailed says that attempt Attempt at call CallID failed.
@@ -131,6 +145,8 @@ type Failure struct {
 	Code, Message string
 	// InDoubt: the other side may have acted all the same. Changed: what was previewed is not as it was.
 	InDoubt, Changed bool
+	// Unsent: of a request to the model, that it cost nothing. It was not sent, or refused unseen.
+	Unsent bool
 	// Retryable: the same attempt may succeed later. RetryAfter is the other side's advice; zero means none.
 	Retryable  bool
 	RetryAfter time.Duration
@@ -162,6 +178,7 @@ func (Created) isEvent()         {}
 func (Prepared) isEvent()        {}
 func (ModelReplied) isEvent()    {}
 func (ModelFailed) isEvent()     {}
+func (Undercounted) isEvent()    {}
 func (Previewed) isEvent()       {}
 func (Approved) isEvent()        {}
 func (Denied) isEvent()          {}
@@ -197,6 +214,11 @@ func (e ModelReplied) String() string {
 // String names the event in a few words.
 func (e ModelFailed) String() string {
 	return fmt.Sprintf("model failed s%d#%d %s", e.Step, e.Attempt, e.Failure.Code)
+}
+
+// String names the event in a few words.
+func (e Undercounted) String() string {
+	return fmt.Sprintf("undercounted s%d#%d, it is %d", e.Step, e.Attempt, e.Input)
 }
 
 // String names the event in a few words.

@@ -154,3 +154,55 @@ type Source struct {
 	Title string `json:"title,omitempty"`
 	URL   string `json:"url,omitempty"`
 }
+
+// Bounds of how many tokens providers make of what they are sent. No text has more tokens than bytes of UTF-8, since the
+// tokenizers of the models that we know fall back to bytes: byte-level BPE does by construction (Radford et al. 2019, 2.2),
+// SentencePiece with byte_fallback. What a provider's template adds is not documented; these are well above what is seen.
+const (
+	requestTokens = 1024
+	messageTokens = 32
+	toolTokens    = 64
+	// envelopeTokens is for the names of the fields around a result, with what else in them is bounded.
+	envelopeTokens = 1024
+)
+
+// MaxTokens gives the most input tokens that the request can be charged as.
+func (r ModelRequest) MaxTokens() int64 {
+	n := int64(requestTokens + len(r.System))
+	for _, m := range r.Messages {
+		n += m.MaxTokens()
+	}
+	for _, t := range r.Tools {
+		n += t.MaxTokens()
+	}
+	return n
+}
+
+// MaxTokens gives the most input tokens that the message adds to a request.
+func (m Message) MaxTokens() int64 {
+	n := messageTokens + len(m.Text) + len(m.CallID)
+	for _, c := range m.Calls {
+		n += messageTokens + len(c.ID) + len(c.Tool) + len(c.Arguments)
+	}
+	return int64(n)
+}
+
+// MaxTokens gives the most input tokens that the tool adds to a request.
+func (t ToolDefinition) MaxTokens() int64 {
+	return int64(toolTokens + len(t.Name) + len(t.Description) + len(t.InputSchema))
+}
+
+// ResultTokens gives the most input tokens that a call's result adds to a request, without the data. A character of the message
+// can need two once it is quoted.
+func ResultTokens(message string) int64 {
+	return int64(messageTokens + envelopeTokens + 2*len(message))
+}
+
+// MaxTokens gives the most input tokens that the answer's data and sources add to a request.
+func (r ToolResult) MaxTokens() int64 {
+	n := len(r.Data) + 2*len(r.SourceVersion)
+	for _, s := range r.Sources {
+		n += messageTokens + 2*(len(s.ID)+len(s.Title)+len(s.URL))
+	}
+	return int64(n)
+}

@@ -43,6 +43,7 @@ func drawReply(t *rapid.T, step int) run.ModelReplied {
 	}
 	e.Empty = rapid.Bool().Draw(t, "empty")
 	e.Answer = run.Answer{Text: fmt.Sprintf("answer %d", step)}
+	e.Tokens = rapid.Int64Range(0, 300).Draw(t, "tokens")
 	return e
 }
 
@@ -65,7 +66,27 @@ func drawFailure(t *rapid.T) *run.Failure {
 	}
 }
 
+// drawModelFailure makes a failure of a request. What cost nothing says so.
+func drawModelFailure(t *rapid.T) *run.Failure {
+	if rapid.IntRange(0, 3).Draw(t, "model works") > 0 {
+		return nil
+	}
+	return &run.Failure{Code: "Unavailable", Message: "it is down", Retryable: true, MaxAttempts: 3, Backoff: time.Second}
+}
+
+// drawUsage is what a request uses: anything within what it may.
+func drawUsage(t *rapid.T, e run.CallModel) run.TokenUsage {
+	part := func(what string, of int64) int64 {
+		return rapid.SampledFrom([]int64{0, of, of, rapid.Int64Range(0, of).Draw(t, what)}).Draw(t, what)
+	}
+	u := run.TokenUsage{Input: part("input", e.Input), Output: part("output", e.MaxOutput)}
+	u.CachedInput, u.Reasoning = part("cached", u.Input), part("reasoning", u.Output)
+	return u
+}
+
 func drawLimits(t *rapid.T) run.Limits {
+	// A tight budget holds a few requests.
+	room := rapid.SampledFrom([]int64{1, 20}).Draw(t, "room")
 	return run.Limits{
 		MaxSteps:        rapid.IntRange(1, 6).Draw(t, "maxSteps"),
 		MaxToolCalls:    rapid.IntRange(0, 12).Draw(t, "maxToolCalls"),
@@ -73,6 +94,9 @@ func drawLimits(t *rapid.T) run.Limits {
 		Deadline:        time.Duration(rapid.IntRange(1, 120).Draw(t, "deadline")) * time.Second,
 		ToolFailureEnds: rapid.Bool().Draw(t, "terminate"),
 		DenialEnds:      rapid.Bool().Draw(t, "denial ends"),
+		InputTokens:     rapid.Int64Range(0, 3000*room).Draw(t, "inputTokens"),
+		OutputTokens:    rapid.Int64Range(0, 300*room).Draw(t, "outputTokens"),
+		Cost:            run.Money(rapid.Int64Range(0, 8_000_000*room).Draw(t, "cost")),
 	}
 }
 
@@ -89,6 +113,9 @@ func TestDecide_invariantsHoldWhateverHappens(t *testing.T) {
 		w := newWorld(drawLimits(t), model, func(string) *run.Failure { return drawWriteFailure(t) })
 		w.arrives = func() bool { return rapid.Bool().Draw(t, "arrives") }
 		w.answers = func() bool { return rapid.Bool().Draw(t, "answers") }
+		w.reports = func() bool { return rapid.Bool().Draw(t, "reports") }
+		w.modelFails = func() *run.Failure { return drawModelFailure(t) }
+		w.usage = func(e run.CallModel) run.TokenUsage { return drawUsage(t, e) }
 		for range rapid.IntRange(0, 40).Draw(t, "moves") {
 			switch rapid.IntRange(0, 8).Draw(t, "move") {
 			case 0, 1, 2:
@@ -167,6 +194,7 @@ func TestDecide_aCrashChangesNothing(t *testing.T) {
 		limits := drawLimits(t)
 		// Attempts and time are what a crash costs, so neither may be the limit here.
 		limits.MaxToolCalls, limits.Deadline = 10_000, 1000*time.Hour
+		limits.InputTokens, limits.OutputTokens, limits.Cost = 1<<40, 1<<40, 0
 		// Calls that come back in another order may end the run at another one of them, where a failure ends it.
 		anyOrder := !limits.ToolFailureEnds
 		for step := 1; step <= 6; step++ {

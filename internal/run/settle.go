@@ -63,7 +63,8 @@ func (s State) effectLost(e EffectLost) (State, []Effect) {
 		if !s.asking(s.Step, e.Attempt) {
 			return s, nil
 		}
-		return s.askAgain()
+		s.settle(TokenUsage{})
+		return s.askAgain(e.At)
 	}
 	i := s.inFlight(e.CallID, e.Attempt)
 	if i < 0 {
@@ -85,6 +86,9 @@ func (s State) effectLost(e EffectLost) (State, []Effect) {
 // result get one, so that the journal is whole.
 func (s State) end(at time.Time, t Termination) (State, []Effect) {
 	t.Step = s.Step
+	if s.Model != nil && s.Model.Reserved != (Reservation{}) {
+		s.settle(TokenUsage{})
+	}
 	s.Model, s.Waiting = nil, ""
 	var open []CallResult
 	var unsettled []string

@@ -11,7 +11,7 @@ import (
 )
 
 // StateVersion is the version of the state machine. It goes up when an older one would misread a State.
-const StateVersion = 2
+const StateVersion = 3
 
 // A Phase is where a run stands.
 type Phase string
@@ -43,6 +43,10 @@ type State struct {
 	Step int
 	// Model is the request in flight; nil outside Thinking.
 	Model *ModelCall
+	// Context is the most tokens that the next request can have: what the model will be shown.
+	Context int64
+	// Terms are those of the model's binding now.
+	Terms Terms
 	// Calls are those of the newest reply that had any.
 	Calls []Call
 	Usage Usage
@@ -57,7 +61,10 @@ type State struct {
 // Limits are what a run may use; none is zero by omission.
 type Limits struct {
 	MaxSteps, MaxToolCalls, MaxInvalid int
-	Deadline                           time.Duration
+	InputTokens, OutputTokens          int64
+	// Cost is 0 if only the tokens are limited.
+	Cost     Money
+	Deadline time.Duration
 	// ToolFailureEnds: a call that fails for good ends the run. DenialEnds: one that is not permitted, or that people deny or
 	// do not approve in time, ends it.
 	ToolFailureEnds, DenialEnds bool
@@ -71,13 +78,17 @@ type ModelCall struct {
 	NotBefore time.Time
 	// Code is why the attempt before failed.
 	Code string
+	// Reserved is what the request in flight may use; zero outside.
+	Reserved Reservation
 }
 
 // Usage is what a run has used. No number ever goes down.
 type Usage struct {
 	ModelCalls, ToolCalls, Invalid int
-	Tokens                         TokenUsage
-	// Unreported counts the replies for which the provider reported no tokens.
+	// Tokens and Cost are charged: as the provider reported, or as they were reserved.
+	Tokens TokenUsage
+	Cost   Money
+	// Unreported counts the requests of which the provider did not report what they used.
 	Unreported int
 }
 
@@ -214,6 +225,9 @@ func (s State) String() string {
 		if m.Code != "" {
 			fmt.Fprintf(&b, " after %s", m.Code)
 		}
+		if r := m.Reserved; r != (Reservation{}) {
+			fmt.Fprintf(&b, "[%d+%d]", r.Input, r.Output)
+		}
 		if !m.NotBefore.IsZero() {
 			fmt.Fprintf(&b, " not before %s", clock(m.NotBefore))
 		}
@@ -235,7 +249,11 @@ func (s State) String() string {
 
 // String gives what was used: requests to the model, calls to tools, invalid things, tokens in and out.
 func (u Usage) String() string {
-	return fmt.Sprintf("used %dm %dt %di %d+%d", u.ModelCalls, u.ToolCalls, u.Invalid, u.Tokens.Input, u.Tokens.Output)
+	text := fmt.Sprintf("used %dm %dt %di %d+%d", u.ModelCalls, u.ToolCalls, u.Invalid, u.Tokens.Input, u.Tokens.Output)
+	if u.Cost > 0 {
+		text += " cost " + u.Cost.String()
+	}
+	return text
 }
 
 // String gives reason and detail, such as Budget/ToolCalls.

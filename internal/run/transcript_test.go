@@ -20,10 +20,11 @@ var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 // TestDecide_transcripts replays the stories in testdata/transcripts: a stanza is an event and what followed from it. Rewrite them with
 // -rewrite, and review the difference as code. The commands and their arguments:
 //
-//	created [steps=n] [toolcalls=n] [invalid=n] [deadline=30s] [terminate] [denial-ends]
+//	created [price=n] [input=n] [output=n] [cost=n] [steps=n] [toolcalls=n] [invalid=n] [deadline=30s] [terminate] [denial-ends]
 //	prepared [missing=what]
 //	reply [step=n] [attempt=n] [finish=Length] [empty] [calls=(a,b:InvalidArguments,c+write+preview+ask2+lookup)] [tokens=(in,out)]
-//	model-failed [step=n] [attempt=n] code=C [permanent] [after=2s]
+//	model-failed [step=n] [attempt=n] code=C [permanent] [after=2s] [unsent]
+//	undercounted [step=n] [attempt=n] input=n
 //	ok call=s1c1 [attempt=n]
 //	failed call=s1c1 [attempt=n] code=C [permanent] [after=2s] [doubt] [changed]
 //	previewed call=s1c1 [attempt=n] [digest=d] [expires=10m]
@@ -37,7 +38,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 func TestDecide_transcripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		t.Helper()
-		s, now := run.State{}, start
+		s, now := run.State{Terms: run.Terms{MaxOutput: 100}}, start
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			t.Helper()
 			by := time.Second
@@ -45,6 +46,10 @@ func TestDecide_transcripts(t *testing.T) {
 				by = duration(t, d, "by")
 			}
 			now = now.Add(by)
+			if d.HasArg("price") {
+				price := run.Money(number(t, d, "price", 0))
+				s.Terms.Price = &run.Price{Input: price, CachedInput: price / 10, Output: 5 * price, Reasoning: 5 * price}
+			}
 			var effects []run.Effect
 			s, effects = run.Decide(s, event(t, d, now))
 			lines := []string{s.String()}
@@ -70,6 +75,7 @@ func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 	case "created":
 		limits := run.Limits{
 			MaxSteps: number(t, d, "steps", 5), MaxToolCalls: number(t, d, "toolcalls", 10), MaxInvalid: number(t, d, "invalid", 3),
+			InputTokens: int64(number(t, d, "input", 100_000)), OutputTokens: int64(number(t, d, "output", 1000)), Cost: run.Money(number(t, d, "cost", 0)),
 			Deadline: time.Hour, ToolFailureEnds: d.HasArg("terminate"), DenialEnds: d.HasArg("denial-ends"),
 		}
 		if d.HasArg("deadline") {
@@ -77,11 +83,13 @@ func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 		}
 		return run.Created{UID: "u", At: now, Limits: limits}
 	case "prepared":
-		return run.Prepared{Missing: missing}
+		return run.Prepared{At: now, Missing: missing, Context: 500}
 	case "reply":
 		return reply(t, d, run.ModelReplied{Step: step, Attempt: attempt, At: now})
 	case "model-failed":
 		return run.ModelFailed{Step: step, Attempt: attempt, Failure: failure(t, d, now)}
+	case "undercounted":
+		return run.Undercounted{Step: step, Attempt: attempt, At: now, Input: int64(number(t, d, "input", 0))}
 	case "previewed":
 		expires := 10 * time.Minute
 		if d.HasArg("expires") {
@@ -179,7 +187,7 @@ func proposed(step, i int, text string) run.ProposedCall {
 func failure(t *testing.T, d *datadriven.TestData, now time.Time) run.Failure {
 	t.Helper()
 	f := run.Failure{At: now, Message: "it did not work", Retryable: !d.HasArg("permanent"), MaxAttempts: 3, Backoff: time.Second}
-	f.InDoubt, f.Changed = d.HasArg("doubt"), d.HasArg("changed")
+	f.InDoubt, f.Changed, f.Unsent = d.HasArg("doubt"), d.HasArg("changed"), d.HasArg("unsent")
 	d.ScanArgs(t, "code", &f.Code)
 	if d.HasArg("after") {
 		f.RetryAfter = duration(t, d, "after")

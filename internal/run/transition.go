@@ -36,26 +36,19 @@ func (s State) nextStep(at time.Time) (State, []Effect) {
 			Message: fmt.Sprintf("The model was asked %d times and gave no answer.", s.Limits.MaxSteps),
 		})
 	}
-	return s.think()
+	return s.think(at)
 }
 
 // think asks the model for the next step.
-func (s State) think() (State, []Effect) {
+func (s State) think(at time.Time) (State, []Effect) {
 	s.Step++
 	s.Phase = Thinking
-	return s.ask(ModelCall{Attempt: 1})
+	return s.ask(at, ModelCall{Attempt: 1})
 }
 
 // askAgain asks the model once more at the same step.
-func (s State) askAgain() (State, []Effect) {
-	return s.ask(ModelCall{Attempt: s.Model.Attempt + 1, Failures: s.Model.Failures, Code: s.Model.Code})
-}
-
-// ask puts the intent to call the model into the state.
-func (s State) ask(m ModelCall) (State, []Effect) {
-	s.Model = &m
-	s.Usage.ModelCalls++
-	return s, []Effect{CallModel{Step: s.Step, Attempt: m.Attempt}}
+func (s State) askAgain(at time.Time) (State, []Effect) {
+	return s.ask(at, ModelCall{Attempt: s.Model.Attempt + 1, Failures: s.Model.Failures, Code: s.Model.Code})
 }
 
 func (s State) tooManyInvalid() Termination {
@@ -94,29 +87,19 @@ func pause(key string, failures int, f Failure) time.Duration {
 	return max(p*4/5+p*2/5*time.Duration(hash.Sum32()%1000)/1000, f.RetryAfter)
 }
 
-// keep gives the effect that puts results into the journal; none if there are none.
-func (s State) keep(results []CallResult) []Effect {
+// keep gives the effect that puts results into the journal; none if there are none. The model will be shown them.
+func (s *State) keep(results []CallResult) []Effect {
 	if len(results) == 0 {
 		return nil
+	}
+	for _, r := range results {
+		s.Context += ResultTokens(r.Message)
 	}
 	return []Effect{KeepResults{Step: s.Step, Results: results}}
 }
 
 func (c Call) result(message string) CallResult {
 	return CallResult{CallID: c.ID, State: c.State, Code: c.Code, Message: message, Attempts: c.Attempt}
-}
-
-// withReply counts the tokens of one reply.
-func (u Usage) withReply(t TokenUsage) Usage {
-	if !t.Reported {
-		u.Unreported++
-		return u
-	}
-	u.Tokens.Input += t.Input
-	u.Tokens.CachedInput += t.CachedInput
-	u.Tokens.Output += t.Output
-	u.Tokens.Reasoning += t.Reasoning
-	return u
 }
 
 // then puts effects before those of a transition.

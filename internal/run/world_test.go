@@ -32,6 +32,14 @@ type world struct {
 	tool  func(callID string) *run.Failure
 	// arrives says whether a write whose answer is lost had got to its server; answers, whether that can be asked.
 	arrives, answers func() bool
+	// usage is what a request really uses of its reservation, and modelFails why it fails. reports: the provider says what it
+	// used. bill is the provider's, of all requests that left.
+	usage      func(run.CallModel) run.TokenUsage
+	modelFails func() *run.Failure
+	reports    func() bool
+	used       map[string]run.TokenUsage
+	bill       run.TokenUsage
+	billed     float64
 	// agreeable: everybody approves of everything at once.
 	agreeable bool
 	// sent counts what left the process, by effect.
@@ -43,13 +51,20 @@ func newWorld(limits run.Limits, model func(int) run.ModelReplied, tool func(str
 	w := &world{
 		turns: map[int]run.ModelReplied{}, results: map[string]run.CallResult{}, inFlight: map[string]run.Effect{},
 		done: map[string]int{}, consents: map[string]map[string]bool{},
-		sent: map[string]int{}, now: start, model: model, tool: tool, arrives: always, answers: always,
+		sent: map[string]int{}, now: start, model: model, tool: tool, arrives: always, answers: always, reports: always,
+		usage:      func(e run.CallModel) run.TokenUsage { return run.TokenUsage{Input: e.Input, Output: e.MaxOutput} },
+		modelFails: func() *run.Failure { return nil },
+		used:       map[string]run.TokenUsage{},
 	}
+	w.state.Terms = terms
 	w.pass([]run.Event{run.Created{UID: "u", At: w.now, Limits: limits}}, never)
 	return w
 }
 
 func always() bool { return true }
+
+// terms are those of the world's model: no price is a round one.
+var terms = run.Terms{MaxOutput: 100, Price: &run.Price{Input: 3_333_333_333, CachedInput: 333_333_333, Output: 15_000_000_001, Reasoning: 17_777_777_777}}
 
 // A crash says at which point of a pass the process dies: before the n-th write; never is no crash.
 type crash int
@@ -137,6 +152,7 @@ func (w *world) perform(e run.Effect) {
 			w.fail("%s without its intent: %s", e, w.state)
 		}
 		w.everyCallIsAnswered(e)
+		w.charge(e)
 		w.inFlight["model"] = e
 	case run.PreviewTool:
 		w.intent(e, e.CallID, run.CallPreviewing, e.Attempt)
@@ -163,6 +179,21 @@ func (w *world) perform(e run.Effect) {
 			}
 		}
 	case run.KeepTurn, run.KeepResults:
+	}
+}
+
+// charge is I5: the provider's own bill stays within the limits, whatever it reports and whatever is lost.
+func (w *world) charge(e run.CallModel) {
+	u := w.usage(e)
+	w.used[e.String()] = u
+	w.bill.Input += u.Input
+	w.bill.Output += u.Output
+	p := terms.Price
+	w.billed += (float64(u.Input-u.CachedInput)*float64(p.Input) + float64(u.CachedInput)*float64(p.CachedInput) +
+		float64(u.Output-u.Reasoning)*float64(p.Output) + float64(u.Reasoning)*float64(p.Reasoning)) / 1e6
+	l := w.state.Limits
+	if w.bill.Input > l.InputTokens || w.bill.Output > l.OutputTokens || (l.Cost > 0 && w.billed > float64(l.Cost)) {
+		w.fail("%s passes the budget: %d+%d tokens, %f of %s", e, w.bill.Input, w.bill.Output, w.billed/1e9, l.Cost)
 	}
 }
 
@@ -228,7 +259,7 @@ func (w *world) check(before, next run.State, events []run.Event) {
 	if len(next.Calls) > maxCalls || len(next.String()) > 200+100*maxCalls {
 		w.fail("the state grows: %s", next)
 	}
-	if next.Usage.ToolCalls < before.Usage.ToolCalls || next.Usage.Invalid < before.Usage.Invalid {
+	if next.Usage.Tokens.Input < before.Usage.Tokens.Input || next.Usage.Cost < before.Usage.Cost || next.Usage.ToolCalls < before.Usage.ToolCalls || next.Usage.Invalid < before.Usage.Invalid {
 		w.fail("a counter went down: %s", next)
 	}
 	if !next.Finished() && next.Phase != "" && next.NextWake().IsZero() {
@@ -255,8 +286,17 @@ func (w *world) finish(id string) {
 	delete(w.inFlight, id)
 	switch e := e.(type) {
 	case run.CallModel:
+		if f := w.modelFails(); f != nil {
+			f.At = w.now
+			w.mailbox = append(w.mailbox, run.ModelFailed{Step: e.Step, Attempt: e.Attempt, Failure: *f})
+			return
+		}
 		reply := w.model(e.Step)
 		reply.Step, reply.Attempt, reply.At = e.Step, e.Attempt, w.now
+		if w.reports() {
+			reply.Usage = w.used[e.String()]
+			reply.Usage.Reported = true
+		}
 		w.mailbox = append(w.mailbox, reply)
 	case run.PreviewTool:
 		digest := fmt.Sprintf("%s#%d", e.CallID, e.Attempt)
@@ -348,7 +388,7 @@ func (w *world) isWrite(id string) bool {
 // observe gives the events of the next pass: what finished, the time, and what is in flight according to the state with
 // nobody performing it, which the journal may have.
 func (w *world) observe() []run.Event {
-	events := append([]run.Event{run.Prepared{}}, w.mailbox...)
+	events := append([]run.Event{run.Prepared{At: w.now, Context: 500}}, w.mailbox...)
 	events = append(events, run.TimePassed{At: w.now})
 	for _, c := range w.state.Calls {
 		if r, ok := w.results[c.ID]; ok && !c.Done() && !c.InFlight() {
@@ -361,7 +401,7 @@ func (w *world) observe() []run.Event {
 	waiting := map[string]bool{}
 	for _, e := range w.mailbox {
 		switch e := e.(type) {
-		case run.ModelReplied:
+		case run.ModelReplied, run.ModelFailed:
 			waiting["model"] = true
 		case run.ToolSucceeded:
 			waiting[e.CallID] = true

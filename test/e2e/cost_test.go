@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/interlock-dev/interlock/api/v1alpha1"
@@ -70,6 +71,9 @@ var _ = Describe("the cost", func() {
 			script = append(script, asks(call("cheap", fmt.Sprintf(`{"q":"%d"}`, i))))
 		}
 		aModel(ctx, namespace, append(script, says("done"))...)
+		// A run that comes before its bindings are ready waits for them, with a write of its own.
+		expectUsable(ctx, namespace, "cheap")
+		expectBinding(ctx, &v1alpha1.ModelBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "model"}}, v1alpha1.ReasonAvailable, "")
 		before := requests(ctx)
 		expectEnd(ended(ctx, aRun(ctx, namespace, []string{"cheap"})), v1alpha1.TerminationFinal, "")
 

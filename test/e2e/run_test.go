@@ -39,7 +39,8 @@ var _ = Describe("a run", func() {
 		Expect(journal).To(HaveLen(2))
 		Expect(journal[0].Spec.Reply.Calls).To(ConsistOf(And(HaveField("ID", "s1c1"), HaveField("Arguments", `{"q":"interlock"}`))))
 		Expect(result(ctx, r, "s1c1").Data).To(MatchJSON(`{"found":["one","two"],"total":9007199254740993}`))
-		Expect(r.Status.Usage.InputTokens).To(HaveValue(BeEquivalentTo(10)))
+		// Of the first answer the model reports nothing, so that what was reserved for it is charged.
+		Expect(*r.Status.Usage.InputTokens).To(BeNumerically(">", 1000))
 		Expect(r.Status.Usage.UnreportedModelCalls).To(HaveValue(BeEquivalentTo(1)))
 	})
 
