@@ -16,13 +16,16 @@ const (
 	ReasonActing = "Acting"
 	// ReasonAwaitingApproval: nothing goes on until somebody answers one of status.pendingApprovals.
 	ReasonAwaitingApproval = "AwaitingApproval"
+	// ReasonSuspended: the run is suspended, by itself or with others; the message says by what. Nothing begins until that is
+	// lifted, and the deadline goes on.
+	ReasonSuspended = "Suspended"
 	// ReasonUnsupportedState is the reason of an event: the status was written by a newer Interlock, so this one leaves the run
 	// and its conditions alone.
 	ReasonUnsupportedState = "UnsupportedState"
 )
 
 // RunPhase is where a run stands, in one word for people. Programs read conditions.
-// +kubebuilder:validation:Enum=Pending;Thinking;Acting;AwaitingApproval;Succeeded;Failed;Cancelled
+// +kubebuilder:validation:Enum=Pending;Thinking;Acting;AwaitingApproval;Suspended;Succeeded;Failed;Cancelled
 type RunPhase string
 
 // The phases.
@@ -31,6 +34,7 @@ const (
 	PhaseThinking         RunPhase = "Thinking"
 	PhaseActing           RunPhase = "Acting"
 	PhaseAwaitingApproval RunPhase = "AwaitingApproval"
+	PhaseSuspended        RunPhase = "Suspended"
 	PhaseSucceeded        RunPhase = "Succeeded"
 	PhaseFailed           RunPhase = "Failed"
 	PhaseCancelled        RunPhase = "Cancelled"
@@ -110,16 +114,18 @@ const (
 )
 
 // ModelCallState is where a request to the model stands.
-// +kubebuilder:validation:Enum=Asking;Backoff
+// +kubebuilder:validation:Enum=Asking;Backoff;Held
 type ModelCallState string
 
 // The states of a model call.
 const (
 	ModelAsking  ModelCallState = "Asking"
 	ModelBackoff ModelCallState = "Backoff"
+	// ModelHeld: the request has not been sent, since the run or its model is suspended.
+	ModelHeld ModelCallState = "Held"
 )
 
-// AgentRunSpec is what the run is for, what it may use, and where it must stop. It is frozen once created, but for cancel
+// AgentRunSpec is what the run is for, what it may use, and where it must stop. It is frozen once created, but for suspend, cancel
 // and ttlSecondsAfterFinished: an AgentRun is like a Job, so to run again create another.
 // +kubebuilder:validation:XValidation:rule="has(self.instructions) == has(oldSelf.instructions) && has(self.tools) == has(oldSelf.tools)",message="an AgentRun is frozen once created: to change it, create another one"
 // +kubebuilder:validation:XValidation:rule="has(self.requestedBy) == has(oldSelf.requestedBy)",message="requestedBy is written by the API server when the run is created, and never changes"
@@ -193,6 +199,11 @@ type AgentRunSpec struct {
 	// +default="Observe"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="onDenied is frozen once created: to change it, create another AgentRun"
 	OnDenied DenialPolicy `json:"onDenied,omitempty"`
+
+	// suspend keeps the run from going on: what is in flight is aborted, but for a write that was sent, which is settled; nothing
+	// else begins until suspend is taken back. The deadline goes on. Default false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"` //nolint:kubeapilinter // it is called so, and is a bool, in Jobs and CronJobs
 
 	// cancel ends the run, also while a call is in flight; a write that was sent is settled first. It can be set at any time and not be taken back.
 	// +optional
@@ -390,7 +401,7 @@ type AgentRunStatus struct {
 
 // ModelCallStatus is a request to the model.
 type ModelCallStatus struct {
-	// state is Asking or Backoff.
+	// state is Asking, Backoff, or Held: not sent, since the run or its model is suspended.
 	// +required
 	State ModelCallState `json:"state,omitempty"`
 

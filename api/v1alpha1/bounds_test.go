@@ -66,6 +66,17 @@ func (b bound) like(prefix string) bound { return b.repeating(prefix, "x") }
 // digits makes texts for tests by repeating a digit after prefix.
 func (b bound) digits(prefix string) bound { return b.repeating(prefix, "0") }
 
+// decimals makes numbers for tests with so many digits before the point.
+func (b bound) decimals(digits int) bound {
+	b.fit = func(n int) string {
+		if n <= digits {
+			return strings.Repeat("1", n)
+		}
+		return strings.Repeat("1", digits) + "." + strings.Repeat("1", n-digits-1)
+	}
+	return b
+}
+
 func (b bound) repeating(prefix, s string) bound {
 	b.fit = func(n int) string { return prefix + strings.Repeat(s, max(n-len(prefix), 0)) }
 	return b

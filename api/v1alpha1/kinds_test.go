@@ -31,6 +31,9 @@ var kinds = map[string]kind{
 			"spec.limits":                  bound{}.byDefault(`{}`),
 			"spec.limits.deadlineSeconds":  number(1, 604800).byDefault(`3600`),
 			"spec.limits.maxInvalid":       number(0, 100).byDefault(`10`),
+			"spec.limits.maxCost":          amount(),
+			"spec.limits.maxInputTokens":   number(1, 1000000000).byDefault(`2000000`),
+			"spec.limits.maxOutputTokens":  number(1, 1000000000).byDefault(`200000`),
 			"spec.limits.maxSteps":         number(1, 500).byDefault(`25`),
 			"spec.limits.maxToolCalls":     number(0, 5000).byDefault(`100`),
 			"spec.limits.parallelism":      number(1, 16).byDefault(`4`),
@@ -101,9 +104,19 @@ var kinds = map[string]kind{
 			"status.modelCall.attempt":                            atLeast(1),
 			"status.modelCall.failures":                           atLeast(1),
 			"status.modelCall.code":                               text(1, 64),
-			"status.modelCall.state":                              oneOf("Asking", "Backoff"),
+			"status.modelCall.state":                              oneOf("Asking", "Backoff", "Held"),
+			"status.modelCall.reserved.cost":                      amount(),
+			"status.modelCall.reserved.inputTokens":               atLeast(0),
+			"status.modelCall.reserved.outputTokens":              atLeast(0),
+			"status.modelCall.reserved.price":                     needs("input", "output"),
+			"status.modelCall.reserved.price.cachedInput":         unitPrice(),
+			"status.modelCall.reserved.price.input":               unitPrice(),
+			"status.modelCall.reserved.price.output":              unitPrice(),
+			"status.modelCall.reserved.price.reasoning":           unitPrice(),
+			"status.contextTokens":                                atLeast(1),
+			"status.usage.cost":                                   amount(),
 			"status.observedGeneration":                           atLeast(1),
-			"status.phase":                                        oneOf("Pending", "Thinking", "Acting", "AwaitingApproval", "Succeeded", "Failed", "Cancelled"),
+			"status.phase":                                        oneOf("Pending", "Thinking", "Acting", "AwaitingApproval", "Suspended", "Succeeded", "Failed", "Cancelled"),
 			"status.result.citations":                             atMost(64),
 			"status.result.citations[]":                           needs("callID", "id"),
 			"status.result.citations[].callID":                    text(1, 63),
@@ -169,6 +182,8 @@ var kinds = map[string]kind{
 			"status.definition":             needs("digest"),
 			"status.definition.description": text(1, 4096),
 			"status.definition.digest":      text(71, 71),
+			"status.rulesDigest":            text(71, 71),
+			"status.rulesGeneration":        atLeast(1),
 			"status.observedGeneration":     atLeast(1),
 		}),
 	},
@@ -179,6 +194,11 @@ var kinds = map[string]kind{
 			"spec.concurrency":               bound{}.byDefault(`{}`),
 			"spec.concurrency.max":           number(1, 1000).byDefault(`16`),
 			"spec.maxOutputTokens":           number(1, 131072).byDefault(`4096`),
+			"spec.price":                     needs("input", "output"),
+			"spec.price.cachedInput":         unitPrice(),
+			"spec.price.input":               unitPrice(),
+			"spec.price.output":              unitPrice(),
+			"spec.price.reasoning":           unitPrice(),
 			"spec.openai":                    needs("model"),
 			"spec.openai.apiKeySecret":       needs("key", "name"),
 			"spec.openai.apiKeySecret.key":   text(1, 253),
@@ -297,6 +317,13 @@ var conditionBounds = map[string]bound{
 	"status.conditions[].status":             oneOf("True", "False", "Unknown"),
 	"status.conditions[].type": upTo(316).matching(
 		`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`),
+}
+
+// amount is what an Amount has, unitPrice what a UnitPrice has.
+func amount() bound { return text(1, 19).matching(`^(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?$`).decimals(9) }
+
+func unitPrice() bound {
+	return text(1, 16).matching(`^(0|[1-9][0-9]{0,5})(\.[0-9]{1,9})?$`).decimals(6)
 }
 
 func with(common, own map[string]bound) map[string]bound {

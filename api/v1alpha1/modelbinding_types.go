@@ -51,6 +51,11 @@ type ModelBindingSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.cachedInput) || !isQuantity(self.cachedInput) || !isQuantity(self.input) || quantity(self.cachedInput).compareTo(quantity(self.input)) <= 0",message="cachedInput must not be above input: before a request, all of it counts as not cached"
 	Price *ModelPrice `json:"price,omitempty"`
 
+	// suspend is the model's kill switch: while it is true, no request to it begins, in no run. What is in flight goes on. Runs that
+	// need it wait, within their deadline, and go on when suspend is taken back. Default false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"` //nolint:kubeapilinter // it is called so, and is a bool, in Jobs and CronJobs
+
 	// timeoutSeconds is how long one attempt may take. The run's deadline counts as well. Default 120, between 1 and 1800.
 	// +optional
 	// +default=120
@@ -321,6 +326,7 @@ type ModelBindingStatus struct {
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.openai.model`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 63",message="the name of a ModelBinding has at most 63 of a-z, 0-9 and '-', without dots"

@@ -126,6 +126,11 @@ type ToolBindingSpec struct {
 	// +optional
 	Approval *ApprovalPolicy `json:"approval,omitempty"`
 
+	// suspend is the tool's kill switch: while it is true, no call of it begins, in no run. What is in flight goes on. Runs that
+	// need it wait, within their deadline, and go on when suspend is taken back. Default false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"` //nolint:kubeapilinter // it is called so, and is a bool, in Jobs and CronJobs
+
 	// timeoutSeconds is how long one attempt may take. The run's deadline counts as well. Default 30, between 1 and 600.
 	// +optional
 	// +default=30
@@ -288,6 +293,18 @@ type ToolBindingStatus struct {
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// rulesGeneration is the generation at which anything but suspend last changed: the version of the tool's rules that calls
+	// and approvals are for.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	RulesGeneration int64 `json:"rulesGeneration,omitempty"`
+
+	// rulesDigest is "sha256:" and a digest of the spec without suspend, by which the operator knows that nothing else changed.
+	// +optional
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	RulesDigest string `json:"rulesDigest,omitempty"`
+
 	// definition is the tool as its MCP server described it when it was accepted.
 	// +optional
 	Definition *ToolDefinition `json:"definition,omitempty"`
@@ -323,6 +340,7 @@ type ToolDefinition struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Effect",type=string,JSONPath=`.spec.effect`
+// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 63",message="the name of a ToolBinding is the tool's name for the model: at most 63 of a-z, 0-9 and '-', without dots"

@@ -128,6 +128,9 @@ type refusal run.Failure
 
 func (f *refusal) Error() string { return f.Code + ": " + f.Message }
 
+// errHeld: the call is not sent now, since the run or the tool has been suspended.
+var errHeld = errors.New("held")
+
 const toolChanged = "The tool's binding was changed after the call was checked. Make the call again."
 
 // codeAdmissionMissing is the code of a write that waits for the admission policies.
@@ -150,6 +153,9 @@ func (r *AgentRunReconciler) prepare(ctx context.Context, req request) (sendable
 	}
 	if bindingOf(b) != call.Binding {
 		return sendable{}, b, &refusal{Code: codeToolChanged, Message: toolChanged}
+	}
+	if b.Spec.Suspend || r.suspendedNow(ctx, req.run) {
+		return sendable{}, b, errHeld
 	}
 	bytes, err := r.argumentsOf(ctx, req)
 	if err != nil {
@@ -256,6 +262,8 @@ func (req request) toolCall(t *openTool, b *v1alpha1.ToolBinding, bytes []byte) 
 func (o *outcome) refuse(ctx context.Context, err error, b *v1alpha1.ToolBinding) {
 	why, ok := errors.AsType[*refusal](err)
 	switch {
+	case errors.Is(err, errHeld):
+		o.held = true
 	case !ok:
 		o.failJournal(ctx, err)
 	case why.MaxAttempts > 0:

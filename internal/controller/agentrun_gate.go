@@ -21,6 +21,8 @@ import (
 // eventOf gives the event that an outcome is.
 func (r *AgentRunReconciler) eventOf(ctx context.Context, p *pass, o *outcome) (run.Event, error) {
 	switch {
+	case o.held:
+		return run.NotSent{CallID: o.callID, Step: o.step, Attempt: o.attempt, At: o.at}, nil
 	case o.callID != "" && o.failure != nil:
 		return run.ToolFailed{CallID: o.callID, Attempt: o.attempt, Failure: *o.failure}, nil
 	case o.callID != "" && o.nothing:
@@ -102,8 +104,13 @@ func (r *AgentRunReconciler) examine(ctx context.Context, p *pass, at time.Time,
 	return nil
 }
 
+// bindingOf names the version of a tool's rules. Its switch is not one of them.
 func bindingOf(b *v1alpha1.ToolBinding) run.Binding {
-	return run.Binding{UID: string(b.UID), Generation: b.Generation}
+	generation, ok := rulesGeneration(b)
+	if !ok {
+		generation = b.Generation
+	}
+	return run.Binding{UID: string(b.UID), Generation: generation}
 }
 
 func unpermitted(agentRun *v1alpha1.AgentRun) string {

@@ -39,6 +39,9 @@ func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
 		return err
 	}
 	p.before.Terms = termsOf(b)
+	if p.before.Holds, err = r.holds(ctx, p, b); err != nil {
+		return err
+	}
 	deleted := !p.run.DeletionTimestamp.IsZero()
 	switch {
 	case deleted && !p.before.Unsettled():
@@ -59,7 +62,7 @@ func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
 		p.events = append(p.events, e)
 	}
 	p.events = append(p.events, wishes(p, deleted)...)
-	for _, look := range []func(context.Context, *pass) ([]run.Event, error){r.prepared, r.answers, r.orphans} {
+	for _, look := range []func(context.Context, *pass) ([]run.Event, error){r.prepared, r.answers, r.orphans, r.held} {
 		events, err := look(ctx, p)
 		if err != nil {
 			return err
@@ -92,7 +95,7 @@ func wishes(p *pass, deleted bool) []run.Event {
 
 // prepared looks whether a run that has not begun can begin.
 func (r *AgentRunReconciler) prepared(ctx context.Context, p *pass) ([]run.Event, error) {
-	if p.before.Phase != "" && p.before.Phase != run.Pending {
+	if p.before.Step > 0 {
 		return nil, nil
 	}
 	missing, err := r.missing(ctx, p.run)
@@ -156,7 +159,11 @@ func (r *AgentRunReconciler) toolBinding(ctx context.Context, namespace, name st
 	case err != nil:
 		return nil, "", fmt.Errorf("reading ToolBinding %s: %w", name, err)
 	}
-	if why := notReady(b.Status.Conditions, b.Generation); why != "" {
+	generation := b.Generation
+	if _, ok := rulesGeneration(&b); ok {
+		generation = b.Status.ObservedGeneration
+	}
+	if why := notReady(b.Status.Conditions, generation); why != "" {
 		return nil, "is not ready: " + why, nil
 	}
 	return &b, "", nil
@@ -181,7 +188,7 @@ func notReady(conditions []metav1.Condition, generation int64) string {
 // the journal holds already is taken from there: an answer is not asked, or paid, for twice.
 func (r *AgentRunReconciler) orphans(ctx context.Context, p *pass) ([]run.Event, error) {
 	var found []run.Event
-	if m := p.before.Model; m != nil && m.NotBefore.IsZero() && !r.Effects.Knows(p.key, modelJobID(p.before.Step, m.Attempt)) {
+	if m := p.before.Model; m != nil && m.InFlight() && !r.Effects.Knows(p.key, modelJobID(p.before.Step, m.Attempt)) {
 		e, err := r.adoptReply(ctx, p, *m)
 		if err != nil {
 			return nil, err

@@ -122,6 +122,9 @@ func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.Ag
 		o.fail(run.Failure{Code: codeBindingGone, Message: "The ModelBinding can't be read.", Retryable: true, Unsent: true}, retry)
 		return
 	}
+	if o.held = b.Spec.Suspend || r.suspendedNow(ctx, agentRun); o.held {
+		return
+	}
 	history, err := r.Journal.History(ctx, ref, o.step-1)
 	if err != nil {
 		o.failJournal(ctx, err)

@@ -63,8 +63,14 @@ func messageOf(s run.State, agentRun *v1alpha1.AgentRun) string {
 		return text.Clip(message, maxCondition)
 	case s.Ending != nil:
 		return fmt.Sprintf("The run is about to end with %s; what was sent is settled first. %s", s.Ending.Termination, callsText(s.Calls, agentRun))
+	case s.Phase == run.Suspended && s.Step == 0:
+		return fmt.Sprintf("The run does not begin: %s. Its deadline goes on.", s.Held())
+	case s.Phase == run.Suspended:
+		return fmt.Sprintf("Nothing of step %d goes on: %s. The deadline does.", s.Step, s.Held())
 	case s.Phase == run.AwaitingApproval:
 		return text.Clip(askText(s, agentRun), maxCondition)
+	case s.Held() != "":
+		return fmt.Sprintf("Something of step %d waits: %s. The deadline goes on. %s", s.Step, s.Held(), callsText(s.Calls, agentRun))
 	case s.Waiting != "":
 		return "The run waits to begin: " + s.Waiting + "."
 	case s.Model != nil && !s.Model.NotBefore.IsZero():

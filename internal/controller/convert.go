@@ -35,7 +35,7 @@ func stateOf(agentRun *v1alpha1.AgentRun) run.State {
 		Usage: usageOf(status.Usage), Context: status.ContextTokens,
 	}
 	if m := status.ModelCall; m != nil {
-		s.Model = &run.ModelCall{Attempt: int(m.Attempt), Failures: int(m.Failures), NotBefore: microTimeOf(m.NotBefore), Code: m.Code, Reserved: reservationFrom(m.Reserved)}
+		s.Model = &run.ModelCall{Attempt: int(m.Attempt), Failures: int(m.Failures), NotBefore: microTimeOf(m.NotBefore), Code: m.Code, Reserved: reservationFrom(m.Reserved), Held: m.State == v1alpha1.ModelHeld}
 	}
 	for _, c := range status.Calls {
 		s.Calls = append(s.Calls, callFrom(c))
@@ -71,7 +71,10 @@ func statusOf(s run.State, agentRun *v1alpha1.AgentRun) v1alpha1.AgentRunStatus 
 			State: v1alpha1.ModelAsking, Attempt: int32(m.Attempt), Failures: int32(m.Failures), //nolint:gosec // counts requests
 			NotBefore: microTimePointer(m.NotBefore), Code: m.Code, Reserved: reservationStatus(m.Reserved),
 		}
-		if !m.NotBefore.IsZero() {
+		switch {
+		case m.Held:
+			status.ModelCall.State = v1alpha1.ModelHeld
+		case !m.NotBefore.IsZero():
 			status.ModelCall.State = v1alpha1.ModelBackoff
 		}
 	}

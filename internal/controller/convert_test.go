@@ -41,7 +41,7 @@ func drawState(t *rapid.T) run.State {
 	text := rapid.SampledFrom([]string{"", "Code", "Other"})
 	s := run.State{
 		UID: "u", Limits: limitsOf(aRun().Spec), Step: number("step"), Started: second("started"), Deadline: second("deadline"),
-		Phase: rapid.SampledFrom([]run.Phase{run.Pending, run.Thinking, run.Acting, run.Succeeded, run.Failed, run.Cancelled}).Draw(t, "phase"),
+		Phase: rapid.SampledFrom([]run.Phase{run.Pending, run.Thinking, run.Acting, run.Suspended, run.Succeeded, run.Failed, run.Cancelled}).Draw(t, "phase"),
 		Usage: run.Usage{
 			Cost:       run.Money(number("cost")),
 			ModelCalls: number("model calls"), ToolCalls: number("tool calls"), Invalid: number("invalid"), Unreported: number("unreported"),
@@ -53,7 +53,7 @@ func drawState(t *rapid.T) run.State {
 		s.Model = &run.ModelCall{Attempt: 1 + number("attempt"), Code: text.Draw(t, "code")}
 		if rapid.Bool().Draw(t, "backoff") {
 			s.Model.NotBefore = second("not before").Add(123456 * time.Microsecond)
-		} else {
+		} else if s.Model.Held = rapid.Bool().Draw(t, "held"); !s.Model.Held {
 			money := func(label string) run.Money {
 				return run.Money(rapid.Int64Range(0, 999_999_999_999_999).Draw(t, label))
 			}

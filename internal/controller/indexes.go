@@ -66,11 +66,14 @@ func ofApproval(key func(*v1alpha1.Approval) string) client.IndexerFunc {
 // waits gives what a run waits for: all that it needs, before it begins; and the tools of its calls that are not yet sent.
 func waits(agentRun *v1alpha1.AgentRun) []string {
 	var keys []string
-	if agentRun.Status.Phase == "" || agentRun.Status.Phase == v1alpha1.PhasePending {
+	if agentRun.Status.Step == 0 {
 		keys = append(keys, "model/"+agentRun.Spec.Model.Name)
 		for _, t := range agentRun.Spec.Tools {
 			keys = append(keys, "tool/"+t.Name)
 		}
+	}
+	if m := agentRun.Status.ModelCall; m != nil && m.State == v1alpha1.ModelHeld {
+		keys = append(keys, "model/"+agentRun.Spec.Model.Name)
 	}
 	for _, c := range agentRun.Status.Calls {
 		call := callFrom(c)

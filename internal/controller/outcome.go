@@ -31,6 +31,8 @@ type outcome struct {
 	reply  *journal.Reply
 	raw    []string
 	answer run.Answer
+	// held: it was not sent, since the run, the model or the tool has been suspended.
+	held bool
 	// undercounted is the most tokens that the request can have, if that is more than was reserved. It was not sent.
 	undercounted int64
 	// result is a tool's, preview is what it would do, and nothing says that it did nothing.

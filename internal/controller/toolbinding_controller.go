@@ -78,10 +78,18 @@ func (r *ToolBindingReconciler) Reconcile(ctx context.Context, b *v1alpha1.ToolB
 	if v.reason == "" {
 		return again, nil
 	}
+	digest, err := rulesDigest(b)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	rules := b.Status.RulesGeneration
+	if digest != b.Status.RulesDigest || rules == 0 {
+		rules = b.Generation
+	}
 	status := v1alpha1.ToolBindingStatus{
 		Conditions:         weaknesses(v.conditions(b.Status.Conditions, b.Generation), b, definition),
-		ObservedGeneration: b.Generation,
-		Definition:         definition,
+		ObservedGeneration: b.Generation, RulesGeneration: rules, RulesDigest: digest,
+		Definition: definition,
 	}
 	if equality.Semantic.DeepEqual(b.Status, status) {
 		return again, nil

@@ -37,12 +37,13 @@ func (s State) goOn(at time.Time) (State, []Effect) {
 // begin takes a call that passed the gate one step further, if it is its time.
 func (s State) begin(i int) Effect {
 	c := &s.Calls[i]
-	if c.State != CallReady && c.State != CallApproved {
+	if !c.parked() {
 		return nil
 	}
+	held := s.Holds.ofTool(c.Tool) != ""
 	switch {
 	case c.Rules.Preview && c.Preview == nil:
-		if s.asked() >= maxAsked {
+		if held || s.asked() >= maxAsked {
 			return nil
 		}
 		return c.preview()
@@ -50,7 +51,7 @@ func (s State) begin(i int) Effect {
 		if s.asked() < maxAsked {
 			c.State = CallAwaitingApproval
 		}
-	case s.itsTurn(i):
+	case !held && s.itsTurn(i):
 		return c.execute()
 	}
 	return nil
@@ -82,6 +83,9 @@ func (s State) asked() int {
 
 // phase is AwaitingApproval while people are asked and nothing else is under way.
 func (s State) phase() Phase {
+	if s.Holds.Run != "" && s.Ending == nil {
+		return Suspended
+	}
 	waiting := false
 	for _, c := range s.Calls {
 		if c.InFlight() || !c.NotBefore.IsZero() {
@@ -128,6 +132,10 @@ func (s State) executeAgain(i int, at time.Time) (State, []Effect) {
 		return s.end(at, s.toolCallsSpent(s.Calls[i].ID))
 	}
 	s.Usage.ToolCalls++
+	if s.Holds.ofTool(s.Calls[i].Tool) != "" {
+		s.Calls[i].park()
+		return s, nil
+	}
 	return s, []Effect{s.Calls[i].execute()}
 }
 
@@ -258,6 +266,9 @@ func (s State) callDue(i int, now time.Time) (State, []Effect) {
 		return s, nil
 	case c.State == CallLookingUp:
 		return s.lookUp(i, now)
+	case c.Rules.Preview && c.Preview == nil && s.Holds.ofTool(c.Tool) != "":
+		c.park()
+		return s, nil
 	case c.Rules.Preview && c.Preview == nil:
 		return s, []Effect{c.preview()}
 	}

@@ -108,8 +108,8 @@ func (p Price) of(t TokenUsage) Money {
 
 const million = 1_000_000
 
-// mostMoney is where costs stop to grow, so that they never overflow. No limit is as high.
-const mostMoney Money = 1 << 61
+// mostMoney is where costs stop to grow: the highest that a limit can be.
+const mostMoney Money = 999_999_999_999_999_999
 
 // A product is a sum of tokens times prices per million of them, in 128 bits.
 type product struct{ high, low uint64 }
@@ -184,6 +184,14 @@ func (s State) undercounted(e Undercounted) (State, []Effect) {
 
 // ask puts the intent to call the model into the state, with what the request may use; or ends the run if that is too much.
 func (s State) ask(at time.Time, m ModelCall) (State, []Effect) {
+	m.NotBefore, m.Held, s.Phase = time.Time{}, s.Holds.ofModel() != "", Thinking
+	if s.Holds.Run != "" {
+		s.Phase = Suspended
+	}
+	if m.Held {
+		s.Model = &m
+		return s, nil
+	}
 	reserved, spent := s.reserve()
 	if spent != nil {
 		return s.end(at, *spent)

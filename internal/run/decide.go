@@ -47,6 +47,12 @@ func Decide(s State, e Event) (State, []Effect) {
 		return s.toolFailed(e)
 	case EffectLost:
 		return s.effectLost(e)
+	case NotSent:
+		return s.notSent(e)
+	case Suspend:
+		return s.suspended(e)
+	case Resumed:
+		return s.resumed(e.At)
 	case CancelRequested:
 		return s.end(e.At, Termination{Reason: ReasonCancelled, Message: "Cancelled: " + e.Reason})
 	case TimePassed:
@@ -70,7 +76,7 @@ func Fold(s State, events []Event) (State, []Effect) {
 				perform = append(perform, f)
 			case StopEffects:
 				unsent := perform
-				perform = []Effect{f}
+				perform = append([]Effect{f}, lookUps(unsent, f.Keep)...)
 				var settled []Effect
 				s, settled = s.takeBack(f.At, unsent)
 				for _, f := range settled {
@@ -82,6 +88,14 @@ func Fold(s State, events []Event) (State, []Effect) {
 		}
 	}
 	return s, append(keep, perform...)
+}
+
+// lookUps gives those of effects that ask what became of the given calls: they go on to the end.
+func lookUps(effects []Effect, calls []string) []Effect {
+	return slices.DeleteFunc(slices.Clone(effects), func(f Effect) bool {
+		l, ok := f.(LookUpTool)
+		return !ok || !slices.Contains(calls, l.CallID)
+	})
 }
 
 // takeBack says of calls that were to be sent, when the run ended before they were, that nothing was done.
@@ -118,9 +132,14 @@ func (s State) created(e Created) State {
 }
 
 func (s State) prepared(e Prepared) (State, []Effect) {
-	if s.Phase != Pending {
+	if s.Step > 0 || s.Phase == "" {
 		return s, nil
 	}
+	if s.Holds.Run != "" {
+		s.Phase, s.Waiting = Suspended, ""
+		return s, nil
+	}
+	s.Phase = Pending
 	if s.Waiting = e.Missing; s.Waiting != "" {
 		return s, nil
 	}

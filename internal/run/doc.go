@@ -19,6 +19,8 @@
 //	   └──────────────────────────────────────────────────────► Failed      MaxSteps Deadline Budget ToolFailed PolicyDenied
 //	                                                             Cancelled   Cancelled
 //
+// Suspended is any of Pending, Thinking, Acting and AwaitingApproval while the run is held: see Holds.
+//
 // A call:
 //
 //	            policy refuses

@@ -163,6 +163,24 @@ type EffectLost struct {
 	At      time.Time
 }
 
+// NotSent says that attempt Attempt, for call CallID or, if that is empty, at step Step of the model, was not sent, since
+// something held it at the last moment. Nothing has happened.
+type NotSent struct {
+	CallID        string
+	Step, Attempt int
+	At            time.Time
+}
+
+// Suspend says that the whole run is held from now on.
+type Suspend struct {
+	At time.Time
+}
+
+// Resumed says that something that was held can go on.
+type Resumed struct {
+	At time.Time
+}
+
 // CancelRequested says that somebody wants the run to end.
 type CancelRequested struct {
 	At     time.Time
@@ -188,6 +206,9 @@ func (NothingDone) isEvent()     {}
 func (ToolSucceeded) isEvent()   {}
 func (ToolFailed) isEvent()      {}
 func (EffectLost) isEvent()      {}
+func (NotSent) isEvent()         {}
+func (Suspend) isEvent()         {}
+func (Resumed) isEvent()         {}
 func (CancelRequested) isEvent() {}
 func (TimePassed) isEvent()      {}
 
@@ -258,6 +279,20 @@ func (e EffectLost) String() string {
 	}
 	return fmt.Sprintf("effect lost %s#%d", e.CallID, e.Attempt)
 }
+
+// String names the event in a few words.
+func (e NotSent) String() string {
+	if e.CallID == "" {
+		return fmt.Sprintf("not sent s%d#%d", e.Step, e.Attempt)
+	}
+	return fmt.Sprintf("not sent %s#%d", e.CallID, e.Attempt)
+}
+
+// String names the event in a few words.
+func (e Suspend) String() string { return "suspend" }
+
+// String names the event in a few words.
+func (e Resumed) String() string { return "resumed" }
 
 // String names the event in a few words.
 func (e CancelRequested) String() string { return "cancel requested" }

@@ -117,7 +117,7 @@ func TestDecide_invariantsHoldWhateverHappens(t *testing.T) {
 		w.modelFails = func() *run.Failure { return drawModelFailure(t) }
 		w.usage = func(e run.CallModel) run.TokenUsage { return drawUsage(t, e) }
 		for range rapid.IntRange(0, 40).Draw(t, "moves") {
-			switch rapid.IntRange(0, 8).Draw(t, "move") {
+			switch rapid.IntRange(0, 9).Draw(t, "move") {
 			case 0, 1, 2:
 				if ids := slices.Sorted(maps.Keys(w.inFlight)); len(ids) > 0 {
 					w.finish(rapid.SampledFrom(ids).Draw(t, "finishes"))
@@ -128,6 +128,8 @@ func TestDecide_invariantsHoldWhateverHappens(t *testing.T) {
 				w.now = w.now.Add(time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds")) * time.Second)
 			case 6:
 				w.pass(append(w.observe(), noise(t, w)), never)
+			case 9:
+				w.state.Holds = drawHolds(t)
 			case 7, 8:
 				words := w.say(rapid.SampledFrom([]string{"ann", "ben", "cat"}).Draw(t, "who"), rapid.IntRange(0, 3).Draw(t, "says") > 0)
 				w.pass(append(w.observe(), words...), crash(rapid.IntRange(-1, 6).Draw(t, "dies")))
@@ -136,6 +138,12 @@ func TestDecide_invariantsHoldWhateverHappens(t *testing.T) {
 		w.drain(10_000)
 		w.theJournalIsTrue()
 	})
+}
+
+// drawHolds has somebody throw switches, or lift them.
+func drawHolds(t *rapid.T) run.Holds {
+	why := func(label string) string { return rapid.SampledFrom([]string{"", "it is suspended"}).Draw(t, label) }
+	return run.Holds{Run: why("run"), Model: why("model"), Tools: map[string]string{"tool": why("tool")}}
 }
 
 // noise is an event that fits the state only by chance.
@@ -154,7 +162,11 @@ func noise(t *rapid.T, w *world) run.Event {
 	case 4:
 		return run.EffectLost{CallID: id, Attempt: attempt + 10, At: w.now}
 	}
-	switch rapid.IntRange(0, 5).Draw(t, "more noise") {
+	switch rapid.IntRange(0, 7).Draw(t, "more noise") {
+	case 6:
+		return run.NotSent{CallID: id, Attempt: attempt + 10, At: w.now}
+	case 7:
+		return run.Resumed{At: w.now}
 	case 0:
 		return run.Previewed{CallID: id, Attempt: attempt + 10, At: w.now}
 	case 1:
@@ -171,6 +183,7 @@ func noise(t *rapid.T, w *world) run.Event {
 
 // drain lets everything come to its end, as a fair scheduler would.
 func (w *world) drain(most int) {
+	w.state.Holds = run.Holds{}
 	for range most {
 		if w.state.Finished() {
 			return

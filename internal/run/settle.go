@@ -71,6 +71,9 @@ func (s State) effectLost(e EffectLost) (State, []Effect) {
 		return s, nil
 	}
 	switch c := &s.Calls[i]; {
+	case c.State == CallPreviewing && s.Holds.ofTool(c.Tool) != "":
+		c.park()
+		return s, nil
 	case c.State == CallPreviewing:
 		return s, []Effect{c.preview()}
 	case !c.Rules.Write:

@@ -23,9 +23,11 @@ const (
 	Acting   Phase = "Acting"
 	// AwaitingApproval is Acting while nothing can go on without a person.
 	AwaitingApproval Phase = "AwaitingApproval"
-	Succeeded        Phase = "Succeeded"
-	Failed           Phase = "Failed"
-	Cancelled        Phase = "Cancelled"
+	// Suspended is any of these while the whole run is held.
+	Suspended Phase = "Suspended"
+	Succeeded Phase = "Succeeded"
+	Failed    Phase = "Failed"
+	Cancelled Phase = "Cancelled"
 )
 
 // A State is all that a run is, but for what was said: that is in the journal. The zero State is a run that was never
@@ -47,6 +49,8 @@ type State struct {
 	Context int64
 	// Terms are those of the model's binding now.
 	Terms Terms
+	// Holds say what must not begin now.
+	Holds Holds
 	// Calls are those of the newest reply that had any.
 	Calls []Call
 	Usage Usage
@@ -80,6 +84,8 @@ type ModelCall struct {
 	Code string
 	// Reserved is what the request in flight may use; zero outside.
 	Reserved Reservation
+	// Held: the attempt has not begun, and begins when nothing holds it any more.
+	Held bool
 }
 
 // Usage is what a run has used. No number ever goes down.
@@ -222,6 +228,9 @@ func (s State) String() string {
 	}
 	if m := s.Model; m != nil {
 		fmt.Fprintf(&b, " model#%d", m.Attempt)
+		if m.Held {
+			b.WriteString(" held")
+		}
 		if m.Code != "" {
 			fmt.Fprintf(&b, " after %s", m.Code)
 		}

@@ -33,8 +33,13 @@ var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 //	voided call=s1c1
 //	nothing-done call=s1c1 [attempt=n]
 //	lost [call=s1c1] attempt=n
+//	not-sent [call=s1c1 | step=n] [attempt=n]
+//	suspend
+//	resumed
 //	cancel reason=words
 //	time                   (the clock, which each command moves on by a second or by=)
+//
+// Each takes holds=(run,model,tool,...), or holds=() for none: what must not begin from then on.
 func TestDecide_transcripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		t.Helper()
@@ -49,6 +54,11 @@ func TestDecide_transcripts(t *testing.T) {
 			if d.HasArg("price") {
 				price := run.Money(number(t, d, "price", 0))
 				s.Terms.Price = &run.Price{Input: price, CachedInput: price / 10, Output: 5 * price, Reasoning: 5 * price}
+			}
+			for _, arg := range d.CmdArgs {
+				if arg.Key == "holds" {
+					s.Holds = holds(arg.Vals)
+				}
 			}
 			var effects []run.Effect
 			s, effects = run.Decide(s, event(t, d, now))
@@ -113,6 +123,12 @@ func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 		return run.ToolFailed{CallID: call, Attempt: attempt, Failure: failure(t, d, now)}
 	case "lost":
 		return run.EffectLost{CallID: call, Attempt: attempt, At: now}
+	case "not-sent":
+		return run.NotSent{CallID: call, Step: step, Attempt: attempt, At: now}
+	case "suspend":
+		return run.Suspend{At: now}
+	case "resumed":
+		return run.Resumed{At: now}
 	case "cancel":
 		return run.CancelRequested{At: now, Reason: reason}
 	case "time":
@@ -182,6 +198,23 @@ func proposed(step, i int, text string) run.ProposedCall {
 		p.Facts.Invalid = "at '/q': it is missing"
 	}
 	return p
+}
+
+// holds are those of the names in vals: "run", "model" and tools.
+func holds(vals []string) run.Holds {
+	const why = "it is suspended"
+	h := run.Holds{Tools: map[string]string{}}
+	for _, name := range vals {
+		switch name {
+		case "run":
+			h.Run = why
+		case "model":
+			h.Model = why
+		default:
+			h.Tools[name] = why
+		}
+	}
+	return h
 }
 
 func failure(t *testing.T, d *datadriven.TestData, now time.Time) run.Failure {

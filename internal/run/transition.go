@@ -22,8 +22,11 @@ var refusal = Termination{
 
 // asking reports whether the given attempt at the given step is the request in flight.
 func (s State) asking(step, attempt int) bool {
-	return s.Model != nil && s.Step == step && s.Model.Attempt == attempt && s.Model.NotBefore.IsZero()
+	return s.Model != nil && s.Step == step && s.Model.Attempt == attempt && s.Model.InFlight()
 }
+
+// InFlight reports whether the request was sent and not yet answered.
+func (m ModelCall) InFlight() bool { return m.NotBefore.IsZero() && !m.Held }
 
 // nextStep asks the model again, if the limits allow it.
 func (s State) nextStep(at time.Time) (State, []Effect) {
@@ -42,7 +45,6 @@ func (s State) nextStep(at time.Time) (State, []Effect) {
 // think asks the model for the next step.
 func (s State) think(at time.Time) (State, []Effect) {
 	s.Step++
-	s.Phase = Thinking
 	return s.ask(at, ModelCall{Attempt: 1})
 }
 

@@ -143,11 +143,14 @@ func (w *world) keepResult(r run.CallResult) {
 // perform is I1 and I2: what is sent passed the gate, and its intent is durable.
 func (w *world) perform(e run.Effect) {
 	w.sent[e.String()]++
-	if w.sent[e.String()] > 1 {
+	if _, stops := e.(run.StopEffects); w.sent[e.String()] > 1 && !stops {
 		w.fail("%s is performed twice", e)
 	}
 	switch e := e.(type) {
 	case run.CallModel:
+		if w.state.Holds.Run+w.state.Holds.Model != "" {
+			w.fail("%s while it is held", e)
+		}
 		if m := w.state.Model; m == nil || w.state.Step != e.Step || m.Attempt != e.Attempt {
 			w.fail("%s without its intent: %s", e, w.state)
 		}
@@ -155,6 +158,7 @@ func (w *world) perform(e run.Effect) {
 		w.charge(e)
 		w.inFlight["model"] = e
 	case run.PreviewTool:
+		w.mayBegin(e, e.Tool)
 		w.intent(e, e.CallID, run.CallPreviewing, e.Attempt)
 		w.inFlight[e.CallID] = e
 	case run.LookUpTool:
@@ -162,6 +166,7 @@ func (w *world) perform(e run.Effect) {
 		w.inFlight[e.CallID] = e
 	case run.CallTool:
 		c := w.intent(e, e.CallID, run.CallExecuting, e.Attempt)
+		w.mayBegin(e, e.Tool)
 		w.mayBeSent(e, c)
 		var step, place int
 		if _, err := fmt.Sscanf(e.CallID, "s%dc%d", &step, &place); err != nil {
@@ -188,13 +193,17 @@ func (w *world) charge(e run.CallModel) {
 	w.used[e.String()] = u
 	w.bill.Input += u.Input
 	w.bill.Output += u.Output
-	p := terms.Price
-	w.billed += (float64(u.Input-u.CachedInput)*float64(p.Input) + float64(u.CachedInput)*float64(p.CachedInput) +
-		float64(u.Output-u.Reasoning)*float64(p.Output) + float64(u.Reasoning)*float64(p.Reasoning)) / 1e6
+	w.billed += price(u)
 	l := w.state.Limits
 	if w.bill.Input > l.InputTokens || w.bill.Output > l.OutputTokens || (l.Cost > 0 && w.billed > float64(l.Cost)) {
 		w.fail("%s passes the budget: %d+%d tokens, %f of %s", e, w.bill.Input, w.bill.Output, w.billed/1e9, l.Cost)
 	}
+}
+
+func price(u run.TokenUsage) float64 {
+	p := terms.Price
+	return (float64(u.Input-u.CachedInput)*float64(p.Input) + float64(u.CachedInput)*float64(p.CachedInput) +
+		float64(u.Output-u.Reasoning)*float64(p.Output) + float64(u.Reasoning)*float64(p.Reasoning)) / 1e6
 }
 
 func (w *world) intent(e run.Effect, id string, state run.CallState, attempt int) run.Call {
@@ -203,6 +212,13 @@ func (w *world) intent(e run.Effect, id string, state run.CallState, attempt int
 		w.fail("%s without its intent: %s", e, w.state)
 	}
 	return c
+}
+
+// mayBegin: nothing begins while it is held.
+func (w *world) mayBegin(e run.Effect, tool string) {
+	if w.state.Holds.Run+w.state.Holds.Tools[tool] != "" {
+		w.fail("%s while it is held", e)
+	}
 }
 
 // mayBeSent is I4, and the order of writes: what needs approval has enough of what is being asked, by different people, and
@@ -286,6 +302,13 @@ func (w *world) finish(id string) {
 	delete(w.inFlight, id)
 	switch e := e.(type) {
 	case run.CallModel:
+		if w.state.Holds.Run+w.state.Holds.Model != "" {
+			// It was seen before the request left, which is not on the bill then.
+			u := w.used[e.String()]
+			w.bill.Input, w.bill.Output, w.billed = w.bill.Input-u.Input, w.bill.Output-u.Output, w.billed-price(u)
+			w.mailbox = append(w.mailbox, run.NotSent{Step: e.Step, Attempt: e.Attempt, At: w.now})
+			return
+		}
 		if f := w.modelFails(); f != nil {
 			f.At = w.now
 			w.mailbox = append(w.mailbox, run.ModelFailed{Step: e.Step, Attempt: e.Attempt, Failure: *f})
@@ -304,6 +327,10 @@ func (w *world) finish(id string) {
 			CallID: e.CallID, Attempt: e.Attempt, At: w.now, Preview: run.Preview{ID: digest}, Ask: &run.Ask{Digest: digest, Expires: w.now.Add(askTime)},
 		})
 	case run.CallTool:
+		if w.state.Holds.Run+w.state.Holds.Tools[e.Tool] != "" {
+			w.mailbox = append(w.mailbox, run.NotSent{CallID: e.CallID, Attempt: e.Attempt, At: w.now})
+			return
+		}
 		f := w.tool(e.CallID)
 		if f == nil || (f.InDoubt && w.arrives()) {
 			w.act(e)
@@ -411,11 +438,13 @@ func (w *world) observe() []run.Event {
 			waiting[e.CallID] = true
 		case run.NothingDone:
 			waiting[e.CallID] = true
+		case run.NotSent:
+			waiting["model"], waiting[e.CallID] = e.CallID == "", true
 		default:
 		}
 	}
 	orphan := func(id string) bool { return w.inFlight[id] == nil && !waiting[id] }
-	if m := w.state.Model; m != nil && m.NotBefore.IsZero() && orphan("model") {
+	if m := w.state.Model; m != nil && m.InFlight() && orphan("model") {
 		if reply, ok := w.turns[w.state.Step]; ok {
 			events = append(events, w.adopt(reply, m.Attempt))
 		} else {
@@ -426,6 +455,13 @@ func (w *world) observe() []run.Event {
 		if c.InFlight() && orphan(c.ID) {
 			events = append(events, w.adoptResult(c))
 		}
+	}
+	// What the journal holds comes first: a call that has its result is not parked.
+	if w.state.Holds.Run != "" && w.state.Step > 0 && w.state.Phase != run.Suspended {
+		events = append(events, run.Suspend{At: w.now})
+	}
+	if w.state.CanResume(w.now) {
+		events = append(events, run.Resumed{At: w.now})
 	}
 	return events
 }
