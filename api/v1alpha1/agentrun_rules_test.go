@@ -169,10 +169,10 @@ func TestAgentRun_cancelIsFinal(t *testing.T) { checkUpdate(t, anOldRun, oldRunU
 
 // Nothing is unlimited by omission, whichever way it is left out.
 func TestAgentRun_limitsAreFilledIn(t *testing.T) {
-	want := `{"deadlineSeconds":3600,"maxInputTokens":2000000,"maxInvalid":10,"maxOutputTokens":200000,"maxSteps":25,"maxToolCalls":100,"parallelism":4}`
+	want := `{"deadlineSeconds":3600,"maxInputTokens":2000000,"maxInvalid":10,"maxOutputTokens":200000,"maxRepeats":5,"maxSteps":25,"maxToolCalls":100,"parallelism":4}`
 	for how, limits := range map[string]any{
 		"left out": remove{}, "null": nil, "empty": map[string]any{},
-		"null each": map[string]any{"deadlineSeconds": nil, "maxInputTokens": nil, "maxOutputTokens": nil, "maxInvalid": nil, "maxSteps": nil, "maxToolCalls": nil, "parallelism": nil},
+		"null each": map[string]any{"deadlineSeconds": nil, "maxInputTokens": nil, "maxOutputTokens": nil, "maxInvalid": nil, "maxRepeats": nil, "maxSteps": nil, "maxToolCalls": nil, "parallelism": nil},
 	} {
 		t.Run(how, func(t *testing.T) {
 			o := changed(t, []*unstructured.Unstructured{read(t, "agentrun.yaml")}, "spec.limits", func(any) any { return limits })

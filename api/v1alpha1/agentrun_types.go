@@ -289,6 +289,15 @@ type RunLimits struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^0([.]0*)?$')",message="maxCost must be above 0; to limit nothing but tokens, leave it out"
 	MaxCost Amount `json:"maxCost,omitempty"`
 
+	// maxRepeats is how many times the same call, with the same arguments and the same result, ends the run with ModelFailed: a
+	// model that goes in circles is stopped. The last 32 different calls are counted; a count never goes back. Default 5, between 2
+	// and 1000.
+	// +optional
+	// +default=5
+	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=1000
+	MaxRepeats int32 `json:"maxRepeats,omitempty"`
+
 	// parallelism is how many tool calls of this run may be under way at once. Default 4, between 1 and 16.
 	// +optional
 	// +default=4
@@ -389,6 +398,12 @@ type AgentRunStatus struct {
 	// usage is what the run has used so far.
 	// +optional
 	Usage *RunUsage `json:"usage,omitempty"`
+
+	// repeats count how often the newest different calls had the same result.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Repeats []Repeat `json:"repeats,omitempty"`
 
 	// termination says why the run ended; absent until then.
 	// +optional
@@ -767,6 +782,20 @@ type RunUsage struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnreportedModelCalls *int32 `json:"unreportedModelCalls,omitempty"`
+}
+
+// Repeat counts how often one call had one result.
+type Repeat struct {
+	// key stands for the tool, its arguments and its result.
+	// +required
+	// +kubebuilder:validation:MinLength=16
+	// +kubebuilder:validation:MaxLength=16
+	Key string `json:"key,omitempty"`
+
+	// count is how often.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Count int32 `json:"count,omitempty"`
 }
 
 // Termination says why a run ended.

@@ -30,7 +30,7 @@ func (r *AgentRunReconciler) eventOf(ctx context.Context, p *pass, o *outcome) (
 	case o.callID != "" && o.preview != nil:
 		return r.previewed(ctx, p, o)
 	case o.callID != "":
-		return run.ToolSucceeded{CallID: o.callID, Attempt: o.attempt, At: o.at, Tokens: o.result.MaxTokens()}, nil
+		return run.ToolSucceeded{CallID: o.callID, Attempt: o.attempt, At: o.at, Tokens: o.result.MaxTokens(), Digest: arguments.Digest(o.result.Data)}, nil
 	case o.failure != nil:
 		return run.ModelFailed{Step: o.step, Attempt: o.attempt, Failure: *o.failure}, nil
 	case o.undercounted > 0:

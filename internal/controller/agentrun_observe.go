@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/interlock-dev/interlock/api/v1alpha1"
+	"github.com/interlock-dev/interlock/internal/arguments"
 	"github.com/interlock-dev/interlock/internal/journal"
 	"github.com/interlock-dev/interlock/internal/run"
 	"github.com/interlock-dev/interlock/internal/text"
@@ -265,7 +266,7 @@ func adoptResult(p *pass, c run.Call, turn journal.Turn) run.Event {
 	result, ok := turn.Result(c.ID)
 	switch {
 	case ok && result.State == run.CallSucceeded:
-		return run.ToolSucceeded{CallID: c.ID, Attempt: c.Attempt, At: p.now, Tokens: result.Answer.MaxTokens()}
+		return run.ToolSucceeded{CallID: c.ID, Attempt: c.Attempt, At: p.now, Tokens: result.Answer.MaxTokens(), Digest: arguments.Digest(result.Answer.Data)}
 	case ok && result.Code != run.CodeRunEnded:
 		return run.ToolFailed{CallID: c.ID, Attempt: c.Attempt, Failure: run.Failure{At: p.now, Code: result.Code, Message: result.Message}}
 	}

@@ -17,7 +17,7 @@ import (
 func limitsOf(spec v1alpha1.AgentRunSpec) run.Limits {
 	return run.Limits{
 		MaxSteps: int(spec.Limits.MaxSteps), MaxToolCalls: int(value(spec.Limits.MaxToolCalls)), MaxInvalid: int(value(spec.Limits.MaxInvalid)),
-		InputTokens: spec.Limits.MaxInputTokens, OutputTokens: spec.Limits.MaxOutputTokens, Cost: moneyOf(spec.Limits.MaxCost),
+		MaxRepeats: int(spec.Limits.MaxRepeats), InputTokens: spec.Limits.MaxInputTokens, OutputTokens: spec.Limits.MaxOutputTokens, Cost: moneyOf(spec.Limits.MaxCost),
 		Deadline:        time.Duration(spec.Limits.DeadlineSeconds) * time.Second,
 		ToolFailureEnds: spec.OnToolFailure == v1alpha1.ToolFailureTerminate, DenialEnds: spec.OnDenied == v1alpha1.DenialTerminate,
 	}
@@ -36,6 +36,9 @@ func stateOf(agentRun *v1alpha1.AgentRun) run.State {
 	}
 	if m := status.ModelCall; m != nil {
 		s.Model = &run.ModelCall{Attempt: int(m.Attempt), Failures: int(m.Failures), NotBefore: microTimeOf(m.NotBefore), Code: m.Code, Reserved: reservationFrom(m.Reserved), Held: m.State == v1alpha1.ModelHeld}
+	}
+	for _, r := range status.Repeats {
+		s.Repeats = append(s.Repeats, run.Repeat{Key: r.Key, Count: int(r.Count)})
 	}
 	for _, c := range status.Calls {
 		s.Calls = append(s.Calls, callFrom(c))
@@ -77,6 +80,9 @@ func statusOf(s run.State, agentRun *v1alpha1.AgentRun) v1alpha1.AgentRunStatus 
 		case !m.NotBefore.IsZero():
 			status.ModelCall.State = v1alpha1.ModelBackoff
 		}
+	}
+	for _, r := range s.Repeats {
+		status.Repeats = append(status.Repeats, v1alpha1.Repeat{Key: r.Key, Count: int32(r.Count)}) //nolint:gosec // bounded by limits.maxToolCalls
 	}
 	for _, c := range s.Calls {
 		status.Calls = append(status.Calls, callStatus(c))

@@ -24,7 +24,7 @@ func aRun() *v1alpha1.AgentRun {
 		Spec: v1alpha1.AgentRunSpec{
 			Goal: "g", Model: v1alpha1.ModelSelection{Name: "m"}, Tools: []v1alpha1.ToolSelection{{Name: "search"}},
 			Limits: v1alpha1.RunLimits{
-				MaxSteps: 5, DeadlineSeconds: 60, MaxToolCalls: new(int32(7)), MaxInvalid: new(int32(0)), Parallelism: 2,
+				MaxSteps: 5, DeadlineSeconds: 60, MaxToolCalls: new(int32(7)), MaxInvalid: new(int32(0)), MaxRepeats: 5, Parallelism: 2,
 				MaxInputTokens: 100_000, MaxOutputTokens: 1000, MaxCost: "2.5",
 			},
 			OnToolFailure: v1alpha1.ToolFailureTerminate,
@@ -49,6 +49,9 @@ func drawState(t *rapid.T) run.State {
 		},
 	}
 	s.Context = int64(number("context"))
+	for range rapid.IntRange(0, 2).Draw(t, "repeats") {
+		s.Repeats = append(s.Repeats, run.Repeat{Key: text.Draw(t, "key"), Count: number("count")})
+	}
 	if rapid.Bool().Draw(t, "model") {
 		s.Model = &run.ModelCall{Attempt: 1 + number("attempt"), Code: text.Draw(t, "code")}
 		if rapid.Bool().Draw(t, "backoff") {

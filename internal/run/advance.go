@@ -157,6 +157,9 @@ func (s State) toolSucceeded(e ToolSucceeded) (State, []Effect) {
 	s.Calls[i].State, s.Calls[i].Code, s.Calls[i].NotBefore = CallSucceeded, "", time.Time{}
 	s.Context += e.Tokens
 	keep := then(s.keep([]CallResult{s.Calls[i].result("")}))
+	if stuck := s.repeats(s.Calls[i], e.Digest); stuck != nil {
+		return keep(s.end(e.At, *stuck))
+	}
 	return keep(s.goOn(e.At))
 }
 
@@ -194,6 +197,9 @@ func (s State) failCall(i int, f Failure) (State, []Effect) {
 			Reason: ReasonToolFailed, Detail: f.Code, CallID: c.ID,
 			Message: fmt.Sprintf("The tool %s failed for good at attempt %d, and onToolFailure is Terminate.", c.Tool, c.Attempt),
 		}))
+	}
+	if stuck := s.repeats(*c, f.Code); stuck != nil {
+		return keep(s.end(f.At, *stuck))
 	}
 	return keep(s.goOn(f.At))
 }

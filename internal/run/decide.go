@@ -112,7 +112,7 @@ func (s State) takeBack(at time.Time, unsent []Effect) (State, []Effect) {
 }
 
 func (s State) clone() State {
-	s.Calls = slices.Clone(s.Calls)
+	s.Calls, s.Repeats = slices.Clone(s.Calls), slices.Clone(s.Repeats)
 	for i, c := range s.Calls {
 		s.Calls[i] = c.clone()
 	}

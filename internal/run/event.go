@@ -128,8 +128,9 @@ type ToolSucceeded struct {
 	CallID  string
 	Attempt int
 	At      time.Time
-	// Tokens is the most that the answer can have when the model is shown it.
+	// Tokens is the most that the answer can have when the model is shown it. Digest stands for the answer.
 	Tokens int64
+	Digest string
 }
 
 // ToolFailed says that attempt Attempt at call CallID failed.

@@ -90,6 +90,7 @@ func drawLimits(t *rapid.T) run.Limits {
 	return run.Limits{
 		MaxSteps:        rapid.IntRange(1, 6).Draw(t, "maxSteps"),
 		MaxToolCalls:    rapid.IntRange(0, 12).Draw(t, "maxToolCalls"),
+		MaxRepeats:      rapid.SampledFrom([]int{2, 1000}).Draw(t, "maxRepeats"),
 		MaxInvalid:      rapid.IntRange(0, 6).Draw(t, "maxInvalid"),
 		Deadline:        time.Duration(rapid.IntRange(1, 120).Draw(t, "deadline")) * time.Second,
 		ToolFailureEnds: rapid.Bool().Draw(t, "terminate"),
@@ -207,6 +208,7 @@ func TestDecide_aCrashChangesNothing(t *testing.T) {
 		limits := drawLimits(t)
 		// Attempts and time are what a crash costs, so neither may be the limit here.
 		limits.MaxToolCalls, limits.Deadline = 10_000, 1000*time.Hour
+		limits.MaxRepeats = 1000
 		limits.InputTokens, limits.OutputTokens, limits.Cost = 1<<40, 1<<40, 0
 		// Calls that come back in another order may end the run at another one of them, where a failure ends it.
 		anyOrder := !limits.ToolFailureEnds

@@ -54,6 +54,8 @@ type State struct {
 	// Calls are those of the newest reply that had any.
 	Calls []Call
 	Usage Usage
+	// Repeats count the newest different calls with their results; at most maxRepeats.
+	Repeats []Repeat
 	// Ending is how the run is about to end, while a write that was sent is not settled yet; nil otherwise.
 	Ending *Ending
 	// Termination is nil until the run ends, and never changes after.
@@ -65,7 +67,9 @@ type State struct {
 // Limits are what a run may use; none is zero by omission.
 type Limits struct {
 	MaxSteps, MaxToolCalls, MaxInvalid int
-	InputTokens, OutputTokens          int64
+	// MaxRepeats is how many times the same call with the same result ends the run.
+	MaxRepeats                int
+	InputTokens, OutputTokens int64
 	// Cost is 0 if only the tokens are limited.
 	Cost     Money
 	Deadline time.Duration

@@ -20,12 +20,12 @@ var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 // TestDecide_transcripts replays the stories in testdata/transcripts: a stanza is an event and what followed from it. Rewrite them with
 // -rewrite, and review the difference as code. The commands and their arguments:
 //
-//	created [price=n] [input=n] [output=n] [cost=n] [steps=n] [toolcalls=n] [invalid=n] [deadline=30s] [terminate] [denial-ends]
+//	created [price=n] [input=n] [output=n] [cost=n] [repeats=n] [steps=n] [toolcalls=n] [invalid=n] [deadline=30s] [terminate] [denial-ends]
 //	prepared [missing=what]
 //	reply [step=n] [attempt=n] [finish=Length] [empty] [calls=(a,b:InvalidArguments,c+write+preview+ask2+lookup)] [tokens=(in,out)]
 //	model-failed [step=n] [attempt=n] code=C [permanent] [after=2s] [unsent]
 //	undercounted [step=n] [attempt=n] input=n
-//	ok call=s1c1 [attempt=n]
+//	ok call=s1c1 [attempt=n] [digest=d]
 //	failed call=s1c1 [attempt=n] code=C [permanent] [after=2s] [doubt] [changed]
 //	previewed call=s1c1 [attempt=n] [digest=d] [expires=10m]
 //	approved call=s1c1 who=name [digest=d]
@@ -85,7 +85,7 @@ func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 	case "created":
 		limits := run.Limits{
 			MaxSteps: number(t, d, "steps", 5), MaxToolCalls: number(t, d, "toolcalls", 10), MaxInvalid: number(t, d, "invalid", 3),
-			InputTokens: int64(number(t, d, "input", 100_000)), OutputTokens: int64(number(t, d, "output", 1000)), Cost: run.Money(number(t, d, "cost", 0)),
+			MaxRepeats: number(t, d, "repeats", 3), InputTokens: int64(number(t, d, "input", 100_000)), OutputTokens: int64(number(t, d, "output", 1000)), Cost: run.Money(number(t, d, "cost", 0)),
 			Deadline: time.Hour, ToolFailureEnds: d.HasArg("terminate"), DenialEnds: d.HasArg("denial-ends"),
 		}
 		if d.HasArg("deadline") {
@@ -118,7 +118,7 @@ func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 	case "nothing-done":
 		return run.NothingDone{CallID: call, Attempt: attempt, At: now}
 	case "ok":
-		return run.ToolSucceeded{CallID: call, Attempt: attempt, At: now}
+		return run.ToolSucceeded{CallID: call, Attempt: attempt, At: now, Digest: digest}
 	case "failed":
 		return run.ToolFailed{CallID: call, Attempt: attempt, Failure: failure(t, d, now)}
 	case "lost":

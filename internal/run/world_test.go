@@ -272,7 +272,7 @@ func (w *world) check(before, next run.State, events []run.Event) {
 	if next.Step > next.Limits.MaxSteps && next.Phase != "" {
 		w.fail("step %d of %d", next.Step, next.Limits.MaxSteps)
 	}
-	if len(next.Calls) > maxCalls || len(next.String()) > 200+100*maxCalls {
+	if len(next.Repeats) > 32 || len(next.Calls) > maxCalls || len(next.String()) > 200+100*maxCalls {
 		w.fail("the state grows: %s", next)
 	}
 	if next.Usage.Tokens.Input < before.Usage.Tokens.Input || next.Usage.Cost < before.Usage.Cost || next.Usage.ToolCalls < before.Usage.ToolCalls || next.Usage.Invalid < before.Usage.Invalid {

@@ -105,6 +105,25 @@ var _ = Describe("the end of a run", func() {
 		Expect(tools.received("metered")).To(HaveLen(1))
 	})
 
+	It("comes with a model that goes in circles, good calls and bad ones in turn", func(ctx SpecContext) {
+		tools.answers("circle", `"as before"`)
+		aTool(ctx, namespace, "circle")
+		again := asks(call("circle", `{"q":"x"}`), call("circle", `{}`))
+		aModel(ctx, namespace, again, again, again, says("never"))
+		r := ended(ctx, aRun(ctx, namespace, []string{"circle"}, func(r *v1alpha1.AgentRun) { r.Spec.Limits.MaxRepeats = 3 }))
+
+		expectEnd(r, v1alpha1.TerminationModelFailed, "Stuck")
+		Expect(r.Status.Termination.CallID).To(Equal("s3c1"))
+		Expect(tools.received("circle")).To(HaveLen(3))
+	})
+
+	It("comes with a model that makes up a new tool name each time", func(ctx SpecContext) {
+		aModel(ctx, namespace, asks(call("one", `{}`)), asks(call("two", `{}`)), asks(call("three", `{}`)), says("never"))
+		r := ended(ctx, aRun(ctx, namespace, nil, func(r *v1alpha1.AgentRun) { r.Spec.Limits.MaxInvalid = new(int32(2)) }))
+		expectEnd(r, v1alpha1.TerminationModelFailed, "TooManyInvalid")
+		Expect(turns(ctx, r)).To(HaveLen(3))
+	})
+
 	It("comes with a model that sends nothing of use", func(ctx SpecContext) {
 		aModel(ctx, namespace, v1alpha1.ScriptedTurn{}, v1alpha1.ScriptedTurn{Expect: shown("Your answer was empty")}, says("never"))
 		r := ended(ctx, aRun(ctx, namespace, nil, func(r *v1alpha1.AgentRun) { r.Spec.Limits.MaxInvalid = new(int32(1)) }))

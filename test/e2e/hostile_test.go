@@ -121,7 +121,7 @@ var _ = Describe("a run in a hostile world", func() {
 			server := httptest.NewServer(model)
 			DeferCleanup(func() { model.Close(); server.CloseClientConnections(); server.Close() })
 			aChatModel(ctx, namespace, server.URL)
-			r := ended(ctx, aRun(ctx, namespace, []string{"many-calls"}))
+			r := ended(ctx, aRun(ctx, namespace, []string{"many-calls"}, inCircles))
 			Expect(r.Status.Termination.Reason).To(Equal(reason), summary(r))
 			if reason == v1alpha1.TerminationFinal {
 				Expect(turns(ctx, r)[0].Spec.Results).To(HaveLen(calls))

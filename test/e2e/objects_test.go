@@ -146,6 +146,9 @@ func expectUsable(ctx context.Context, namespace, name string) {
 	}, patience).Should(Succeed())
 }
 
+// inCircles lets a run make the same call as often as it likes.
+func inCircles(r *v1alpha1.AgentRun) { r.Spec.Limits.MaxRepeats = 1000 }
+
 // aRun makes a run of the model "model" with tools.
 func aRun(ctx context.Context, namespace string, toolNames []string, mutate ...func(*v1alpha1.AgentRun)) *v1alpha1.AgentRun {
 	GinkgoHelper()

@@ -179,7 +179,7 @@ var _ = Describe("a run", func() {
 			asks(id("same", "plain")),
 			says("All answered.", "fine"),
 		)
-		r := ended(ctx, aRun(ctx, namespace, []string{"plain"}))
+		r := ended(ctx, aRun(ctx, namespace, []string{"plain"}, inCircles))
 
 		expectEnd(r, v1alpha1.TerminationFinal, "")
 		operations := map[string]bool{}
