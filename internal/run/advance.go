@@ -192,7 +192,7 @@ func (s State) failCall(i int, f Failure) (State, []Effect) {
 	if s.Limits.DenialEnds && s.Ending == nil && (f.Code == policy.CodeNotPermitted || f.Code == CodeApprovalExpired) {
 		return keep(s.end(f.At, deniedAs(f.Code, c.ID)))
 	}
-	if s.Limits.ToolFailureEnds && s.Ending == nil {
+	if s.Limits.ToolFailureEnds && s.Ending == nil && f.At.Before(s.Deadline) {
 		return keep(s.end(f.At, Termination{
 			Reason: ReasonToolFailed, Detail: f.Code, CallID: c.ID,
 			Message: fmt.Sprintf("The tool %s failed for good at attempt %d, and onToolFailure is Terminate.", c.Tool, c.Attempt),

@@ -128,6 +128,10 @@ func (s State) created(e Created) State {
 	}
 	s.UID, s.Limits = e.UID, e.Limits
 	s.Phase, s.Started, s.Deadline = Pending, e.At, e.At.Add(e.Limits.Deadline)
+	// Whole seconds are kept of it, and it must not be another one once it is read back.
+	if whole := s.Deadline.Truncate(time.Second); whole.Before(s.Deadline) {
+		s.Deadline = whole.Add(time.Second)
+	}
 	return s
 }
 
@@ -272,6 +276,10 @@ func (s State) modelFailed(e ModelFailed) (State, []Effect) {
 	}
 	s.Model.Code = f.Code
 	s.Model.Failures++
+	if !f.At.Before(s.Deadline) {
+		// It was the deadline that ended the request.
+		return s.timePassed(f.At)
+	}
 	if at, ok := s.retryAt(fmt.Sprintf("%s/s%d", s.UID, s.Step), s.Model.Failures, f); ok {
 		s.Model.NotBefore = at
 		return s, nil
