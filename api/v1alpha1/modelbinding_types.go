@@ -68,6 +68,11 @@ type ModelBindingSpec struct {
 	// +default={}
 	Retry RetryPolicy `json:"retry,omitzero"`
 
+	// rate bounds how often requests begin through this binding, over all runs. What comes too early waits its turn, within the
+	// deadline of its run. It is kept in memory: an operator that starts begins with a full bucket. Left out, there is no such bound.
+	// +optional
+	Rate *RateLimit `json:"rate,omitempty"`
+
 	// concurrency bounds the requests under way at once through this binding.
 	// +optional
 	// +default={}

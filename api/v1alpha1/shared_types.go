@@ -54,6 +54,30 @@ type ConcurrencyLimit struct {
 	Max int32 `json:"max,omitempty"`
 }
 
+// RateLimit bounds how often something begins, as a bucket does that is filled evenly: requests in perSeconds on average, and
+// burst at once after a quiet time.
+type RateLimit struct {
+	// requests is how many may begin in perSeconds, on average. Between 1 and 100000.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	Requests int32 `json:"requests,omitempty"`
+
+	// perSeconds is the time for them. Default 60, between 1 and 86400 (a day).
+	// +optional
+	// +default=60
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	PerSeconds int32 `json:"perSeconds,omitempty"`
+
+	// burst is how many may begin at once. Default 1, between 1 and 1000.
+	// +optional
+	// +default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Burst int32 `json:"burst,omitempty"`
+}
+
 // RetryPolicy says how often a call that failed for a passing reason is tried again. What failed for good is not.
 type RetryPolicy struct {
 	// maxAttempts counts all attempts, the first included. Default 3, between 1 and 10.

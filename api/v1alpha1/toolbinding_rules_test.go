@@ -186,8 +186,8 @@ func TestToolBinding_keepsItsSchema(t *testing.T) {
 }
 
 func TestToolBinding_unknownFieldsAreRefused(t *testing.T) {
-	for path, where := range map[string]string{"spec": "spec.rate", "spec.backend": "spec.backend.rate", "spec.retry": "spec.retry.rate"} {
-		o := changed(t, []*unstructured.Unstructured{read(t, "toolbinding_http.yaml")}, path, withField("rate", "Always"))
+	for path, where := range map[string]string{"spec": "spec.speed", "spec.backend": "spec.backend.speed", "spec.retry": "spec.retry.speed"} {
+		o := changed(t, []*unstructured.Unstructured{read(t, "toolbinding_http.yaml")}, path, withField("speed", "Always"))
 		check(t, api.Create(t.Context(), o, client.DryRunAll), []string{`unknown field "` + where + `"`})
 	}
 }

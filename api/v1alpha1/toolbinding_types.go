@@ -143,6 +143,11 @@ type ToolBindingSpec struct {
 	// +default={}
 	Retry RetryPolicy `json:"retry,omitzero"`
 
+	// rate bounds how often calls, previews among them, begin through this binding, over all runs. What comes too early waits its turn, within the
+	// deadline of its run. It is kept in memory: an operator that starts begins with a full bucket. Left out, there is no such bound.
+	// +optional
+	Rate *RateLimit `json:"rate,omitempty"`
+
 	// concurrency bounds the calls under way at once through this binding.
 	// +optional
 	// +default={}

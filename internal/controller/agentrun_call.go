@@ -42,7 +42,12 @@ func (r *AgentRunReconciler) askTool(ctx context.Context, p *pass, callID string
 	if p.after.Ending != nil {
 		deadline = p.after.Ending.Until
 	}
+	var pace *effect.Pace
+	if call.State != run.CallLookingUp {
+		pace = r.Tools.paces.Get(string(b.UID), rateOf(b.Spec.Rate))
+	}
 	r.start(ctx, effect.Job[RunKey, *outcome]{
+		Pace:  pace,
 		Owner: p.key, ID: toolJobID(callID, call.Attempt), Deadline: deadline,
 		Timeout: time.Duration(b.Spec.TimeoutSeconds) * time.Second,
 		Behind: []*effect.Bulkhead{

@@ -71,6 +71,13 @@ func standIn() (v1alpha1.RetryPolicy, v1alpha1.ConcurrencyLimit, int32) {
 	return v1alpha1.RetryPolicy{MaxAttempts: 3, BackoffMilliseconds: 1000}, v1alpha1.ConcurrencyLimit{Max: 1}, 1
 }
 
+func rateOf(l *v1alpha1.RateLimit) effect.Rate {
+	if l == nil {
+		return effect.Rate{}
+	}
+	return effect.Rate{Events: int(l.Requests), Burst: int(l.Burst), Per: time.Duration(l.PerSeconds) * time.Second}
+}
+
 // callModel puts the request in line. What is asked, and with what key, is looked up when its turn comes: what has been
 // changed or taken away by then counts.
 func (r *AgentRunReconciler) callModel(ctx context.Context, p *pass, e run.CallModel) {
@@ -83,6 +90,7 @@ func (r *AgentRunReconciler) callModel(ctx context.Context, p *pass, e run.CallM
 	r.start(ctx, effect.Job[RunKey, *outcome]{
 		Owner: p.key, ID: modelJobID(e.Step, e.Attempt), Deadline: p.after.Deadline,
 		Timeout: time.Duration(b.Spec.TimeoutSeconds) * time.Second,
+		Pace:    r.Models.paces.Get(string(b.UID), rateOf(b.Spec.Rate)),
 		Behind:  []*effect.Bulkhead{r.Models.bulkheads.Get(string(b.UID), int(b.Spec.Concurrency.Max))},
 	}, outcome{step: e.Step, attempt: e.Attempt}, func(ctx context.Context, o *outcome) {
 		r.askModel(ctx, agentRun, ref, e, o)

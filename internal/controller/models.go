@@ -27,6 +27,7 @@ type Models struct {
 	openai, scripted model.Factory
 	reader           client.Reader
 	bulkheads        effect.Bulkheads
+	paces            effect.Paces
 
 	mu   sync.Mutex
 	open map[types.UID]openModel
@@ -145,4 +146,5 @@ func (ms *Models) Drop(uid types.UID) {
 	defer ms.mu.Unlock()
 	delete(ms.open, uid)
 	ms.bulkheads.Drop(string(uid))
+	ms.paces.Drop(string(uid))
 }

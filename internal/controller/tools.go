@@ -24,6 +24,7 @@ import (
 type Tools struct {
 	http, mcp tool.Factory
 	bulkheads effect.Bulkheads
+	paces     effect.Paces
 
 	mu          sync.Mutex
 	connections map[types.UID]connection
@@ -184,6 +185,7 @@ func (ts *Tools) Drop(uid types.UID) {
 	delete(ts.connections, uid)
 	delete(ts.open, uid)
 	ts.bulkheads.Drop(string(uid))
+	ts.paces.Drop(string(uid))
 }
 
 // Close closes everything.

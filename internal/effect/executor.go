@@ -50,6 +50,8 @@ type Job[K comparable, O any] struct {
 	// Behind are the bulkheads to pass before it begins, innermost last: the one with the most room comes last, so that what
 	// waits for a narrow one does not hold a place in a wide one.
 	Behind []*Bulkhead
+	// Pace is what the job waits for before all that, holding no place; nil: for nothing.
+	Pace *Pace
 	// Do performs the effect. It returns soon after ctx is done, and never panics for what came from outside. If ctx is done
 	// before the job's turn comes, Do is called all the same: it says what that means.
 	Do func(ctx context.Context) O
@@ -91,6 +93,9 @@ func (x *Executor[K, O]) Start(ctx context.Context, job Job[K, O]) bool {
 }
 
 func (x *Executor[K, O]) perform(ctx context.Context, job Job[K, O]) O {
+	if err := job.Pace.wait(ctx); err != nil {
+		return job.Do(ctx)
+	}
 	for _, b := range slices.Concat(job.Behind, []*Bulkhead{x.all}) {
 		if err := b.enter(ctx); err != nil {
 			return job.Do(ctx)
