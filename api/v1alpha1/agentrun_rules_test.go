@@ -116,7 +116,7 @@ var agentRunUpdates = table[*v1alpha1.AgentRun]{
 	},
 	"nobody's name": {
 		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.RequestedBy = "" },
-		wantErrors: []string{"spec: " + wantRequestedBy},
+		wantErrors: []string{"spec: requestedBy and parent are written when the run is created, and never change"},
 	},
 	"another rule for denied calls": {
 		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.OnDenied = v1alpha1.DenialTerminate },
@@ -130,12 +130,13 @@ var agentRunUpdates = table[*v1alpha1.AgentRun]{
 
 const wantRequestedBy = "requestedBy is written by the API server when the run is created, and never changes"
 
-// anOldRun has neither instructions nor tools, and is cancelled.
+// anOldRun has neither instructions nor tools, is cancelled, and is a child.
 func anOldRun() *v1alpha1.AgentRun {
 	r := anAgentRun()
 	r.Spec.Instructions, r.Spec.Tools = "", nil
 	r.Spec.Cancel = &v1alpha1.Cancellation{Reason: "Not needed."}
 	r.Spec.TTLSecondsAfterFinished = new(int32(60))
+	r.Spec.Parent = &v1alpha1.ParentReference{Name: "root", UID: "6a2f0d4c", CallID: "s1c1", Deadline: metav1.Unix(1_800_000_000, 0)}
 	return r
 }
 
@@ -150,6 +151,14 @@ var oldRunUpdates = table[*v1alpha1.AgentRun]{
 	"tools where it had none": {
 		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.Tools = []v1alpha1.ToolSelection{{Name: "write"}} },
 		wantErrors: []string{"spec: an AgentRun is frozen once created: to change it, create another one"},
+	},
+	"it is another run's child": {
+		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.Parent.Name = "other" },
+		wantErrors: []string{"spec.parent: parent is written by the operator when it starts a child run, and never changes"},
+	},
+	"it is no child any more": {
+		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.Parent = nil },
+		wantErrors: []string{"spec: requestedBy and parent are written when the run is created, and never change"},
 	},
 	"it is cancelled for another reason": {
 		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.Cancel.Reason = "Another." },
@@ -169,10 +178,10 @@ func TestAgentRun_cancelIsFinal(t *testing.T) { checkUpdate(t, anOldRun, oldRunU
 
 // Nothing is unlimited by omission, whichever way it is left out.
 func TestAgentRun_limitsAreFilledIn(t *testing.T) {
-	want := `{"deadlineSeconds":3600,"maxInputTokens":2000000,"maxInvalid":10,"maxOutputTokens":200000,"maxRepeats":5,"maxSteps":25,"maxToolCalls":100,"parallelism":4}`
+	want := `{"deadlineSeconds":3600,"maxChildren":16,"maxDepth":1,"maxInputTokens":2000000,"maxInvalid":10,"maxOutputTokens":200000,"maxRepeats":5,"maxSteps":25,"maxToolCalls":100,"parallelism":4}`
 	for how, limits := range map[string]any{
 		"left out": remove{}, "null": nil, "empty": map[string]any{},
-		"null each": map[string]any{"deadlineSeconds": nil, "maxInputTokens": nil, "maxOutputTokens": nil, "maxInvalid": nil, "maxRepeats": nil, "maxSteps": nil, "maxToolCalls": nil, "parallelism": nil},
+		"null each": map[string]any{"deadlineSeconds": nil, "maxChildren": nil, "maxDepth": nil, "maxInputTokens": nil, "maxOutputTokens": nil, "maxInvalid": nil, "maxRepeats": nil, "maxSteps": nil, "maxToolCalls": nil, "parallelism": nil},
 	} {
 		t.Run(how, func(t *testing.T) {
 			o := changed(t, []*unstructured.Unstructured{read(t, "agentrun.yaml")}, "spec.limits", func(any) any { return limits })

@@ -128,7 +128,7 @@ const (
 // AgentRunSpec is what the run is for, what it may use, and where it must stop. It is frozen once created, but for suspend, cancel
 // and ttlSecondsAfterFinished: an AgentRun is like a Job, so to run again create another.
 // +kubebuilder:validation:XValidation:rule="has(self.instructions) == has(oldSelf.instructions) && has(self.tools) == has(oldSelf.tools)",message="an AgentRun is frozen once created: to change it, create another one"
-// +kubebuilder:validation:XValidation:rule="has(self.requestedBy) == has(oldSelf.requestedBy)",message="requestedBy is written by the API server when the run is created, and never changes"
+// +kubebuilder:validation:XValidation:rule="has(self.requestedBy) == has(oldSelf.requestedBy) && has(self.parent) == has(oldSelf.parent)",message="requestedBy and parent are written when the run is created, and never change"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.cancel) || has(self.cancel)",message="cancel is final: it can't be taken back; create another AgentRun"
 type AgentRunSpec struct {
 	// goal is what the run shall find out or do, in words for the model. Between 1 and 16384 characters.
@@ -178,6 +178,11 @@ type AgentRunSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="requestedBy is written by the API server when the run is created, and never changes"
 	RequestedBy string `json:"requestedBy,omitempty"`
+
+	// parent is the run that started this one, through a ToolBinding with an agent backend. The operator writes it; nobody else may.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="parent is written by the operator when it starts a child run, and never changes"
+	Parent *ParentReference `json:"parent,omitempty"`
 
 	// limits end the run when one of them is reached. What is left out has a default; nothing is unlimited.
 	// +optional
@@ -238,7 +243,32 @@ type ToolSelection struct {
 	Name string `json:"name,omitempty"`
 }
 
-// RunLimits are the limits of one run. None can be switched off.
+// ParentReference is the call of another run that a run answers.
+type ParentReference struct {
+	// name is the parent's, in the same namespace.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// uid is the parent's.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UID string `json:"uid,omitempty"`
+
+	// callID is the parent's call.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	CallID string `json:"callID,omitempty"`
+
+	// deadline is the parent's: the child ends then at the latest.
+	// +required
+	Deadline metav1.Time `json:"deadline,omitzero"`
+}
+
+// RunLimits are the limits of one run, with all child runs that it starts. None can be switched off.
 type RunLimits struct {
 	// maxSteps is how many times the model is asked for its next turn. The calls of the last turn are still made and recorded.
 	// Default 25, between 1 and 500.
@@ -298,7 +328,22 @@ type RunLimits struct {
 	// +kubebuilder:validation:Maximum=1000
 	MaxRepeats int32 `json:"maxRepeats,omitempty"`
 
-	// parallelism is how many tool calls of this run may be under way at once. Default 4, between 1 and 16.
+	// maxChildren is how many child runs there may be, those that they start included. Default 16, between 0 and 1000.
+	// +optional
+	// +default=16
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	MaxChildren *int32 `json:"maxChildren,omitempty"`
+
+	// maxDepth is how many levels of child runs there may be below this one: with 1, child runs start none. Default 1, between 0
+	// and 8.
+	// +optional
+	// +default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=8
+	MaxDepth *int32 `json:"maxDepth,omitempty"`
+
+	// parallelism is how many tool calls of this run, and child runs, may be under way at once. Default 4, between 1 and 16.
 	// +optional
 	// +default=4
 	// +kubebuilder:validation:Minimum=1
@@ -391,7 +436,7 @@ type AgentRunStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	PendingApprovals []PendingApproval `json:"pendingApprovals,omitempty"`
 
-	// ending is how the run is about to end, while a write that was sent is not settled yet.
+	// ending is how the run is about to end, while a write that was sent is not settled yet, or a child run goes on.
 	// +optional
 	Ending *Ending `json:"ending,omitempty"`
 
@@ -527,9 +572,51 @@ type CallStatus struct {
 	// +kubebuilder:validation:Minimum=1
 	BindingGeneration int64 `json:"bindingGeneration,omitempty"`
 
+	// child is the run that the call has started, or is about to.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Child string `json:"child,omitempty"`
+
+	// grant is what that run may use at most, reserved from this run's limits until it has ended.
+	// +optional
+	Grant *Grant `json:"grant,omitempty"`
+
 	// write holds what is needed to make a call that writes, or that people are asked about; absent for all others.
 	// +optional
 	Write *WriteStatus `json:"write,omitempty"`
+}
+
+// Grant is what a child run may use, those that it starts included.
+type Grant struct {
+	// steps is as spec.limits.maxSteps.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Steps *int32 `json:"steps,omitempty"`
+
+	// toolCalls is as spec.limits.maxToolCalls.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	ToolCalls *int32 `json:"toolCalls,omitempty"`
+
+	// children is as spec.limits.maxChildren.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Children *int32 `json:"children,omitempty"`
+
+	// inputTokens is as spec.limits.maxInputTokens.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	InputTokens *int64 `json:"inputTokens,omitempty"`
+
+	// outputTokens is as spec.limits.maxOutputTokens.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	OutputTokens *int64 `json:"outputTokens,omitempty"`
+
+	// cost is as spec.limits.maxCost; absent if nothing limits it.
+	// +optional
+	Cost Amount `json:"cost,omitempty"`
 }
 
 // WriteStatus is a call that may change the world, or that needs approval, on its way.
@@ -722,7 +809,7 @@ type ToolWords struct {
 	Changes string `json:"changes,omitempty"`
 }
 
-// Ending is an end that waits for a write to be settled.
+// Ending is an end that waits for a write to be settled, or for child runs to end.
 type Ending struct {
 	Termination `json:",inline"`
 
@@ -731,8 +818,18 @@ type Ending struct {
 	Until metav1.Time `json:"until,omitzero"`
 }
 
-// RunUsage counts what a run has used.
+// RunUsage counts what a run has used, and the child runs that have ended with it; but for invalid, which is the run's own.
 type RunUsage struct {
+	// children counts the child runs that have ended, those that they started included.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Children *int32 `json:"children,omitempty"`
+
+	// childSteps counts their steps.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ChildSteps *int32 `json:"childSteps,omitempty"`
+
 	// modelCalls counts the requests put to the model, failed ones included.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

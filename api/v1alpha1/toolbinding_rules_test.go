@@ -52,15 +52,33 @@ var httpToolCreates = table[*v1alpha1.ToolBinding]{
 	},
 	"it has no description": {
 		mutate:     func(b *v1alpha1.ToolBinding) { b.Spec.Description = "" },
-		wantErrors: []string{": spec.description is required for an http backend: tell the model what the tool does and when to use it"},
+		wantErrors: []string{": spec.description is required for an http or agent backend: tell the model what the tool does and when to use it"},
 	},
 	"it has no schema": {
 		mutate:     func(b *v1alpha1.ToolBinding) { b.Spec.InputSchema = nil },
-		wantErrors: []string{"spec: inputSchema is required for an http backend: write the JSON Schema of the tool's arguments"},
+		wantErrors: []string{"spec: inputSchema is required for an http or agent backend: write the JSON Schema of the tool's arguments"},
 	},
 	"it has two backends": {
 		mutate:     func(b *v1alpha1.ToolBinding) { b.Spec.Backend.MCP = anMCPTool().Spec.Backend.MCP },
-		wantErrors: []string{"spec.backend: exactly one of the fields in [http mcp] must be set"},
+		wantErrors: []string{"spec.backend: exactly one of the fields in [http mcp agent] must be set"},
+	},
+	"it starts child runs": {mutate: func(b *v1alpha1.ToolBinding) { b.Spec.Backend = v1alpha1.ToolBackend{Agent: &v1alpha1.AgentBackend{}} }},
+	"it starts child runs one by one": {mutate: func(b *v1alpha1.ToolBinding) {
+		b.Spec.Backend = v1alpha1.ToolBackend{Agent: &v1alpha1.AgentBackend{}}
+		b.Spec.Effect, b.Spec.Idempotency = v1alpha1.EffectWrite, v1alpha1.IdempotencyKey
+	}},
+	"it starts child runs that may be lost": {
+		mutate: func(b *v1alpha1.ToolBinding) {
+			b.Spec.Backend = v1alpha1.ToolBackend{Agent: &v1alpha1.AgentBackend{}}
+			b.Spec.Effect, b.Spec.Idempotency = v1alpha1.EffectWrite, v1alpha1.IdempotencyNone
+		},
+		wantErrors: []string{"spec: idempotency Key needs an http or an agent backend"},
+	},
+	"it starts child runs that may cost nothing": {
+		mutate: func(b *v1alpha1.ToolBinding) {
+			b.Spec.Backend = v1alpha1.ToolBackend{Agent: &v1alpha1.AgentBackend{Limits: v1alpha1.RunLimits{MaxCost: "0"}}}
+		},
+		wantErrors: []string{"spec.backend.agent.limits.maxCost: maxCost must be above 0; to limit nothing but tokens, leave it out"},
 	},
 	"it reads, and people are asked": {mutate: func(b *v1alpha1.ToolBinding) {
 		b.Spec.Approval = &v1alpha1.ApprovalPolicy{Policy: v1alpha1.ApprovalAlways}
@@ -103,7 +121,7 @@ var mcpToolCreates = table[*v1alpha1.ToolBinding]{
 		mutate: func(b *v1alpha1.ToolBinding) {
 			b.Spec.Effect, b.Spec.Idempotency = v1alpha1.EffectWrite, v1alpha1.IdempotencyKey
 		},
-		wantErrors: []string{"spec: idempotency Key needs an http backend: MCP has no way to ask what became of a call"},
+		wantErrors: []string{"spec: idempotency Key needs an http or an agent backend, since MCP has no way to ask what became of a call; an agent backend is always Key"},
 	},
 	"it writes, and is previewed": {
 		mutate: func(b *v1alpha1.ToolBinding) {

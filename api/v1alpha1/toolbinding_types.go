@@ -80,11 +80,11 @@ const (
 // ToolBindingSpec is one tool and its rules.
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol == 'Direct' || (self.effect == 'Write' && has(self.backend.http))",message="protocol PreviewCommit is for effect Write and an http backend: MCP has no previews"
 // +kubebuilder:validation:XValidation:rule="has(self.idempotency) == (self.effect == 'Write')",message="idempotency is required for effect Write, and only there: Key if the server does each operation ID once and says what became of it, None if it does not"
-// +kubebuilder:validation:XValidation:rule="!has(self.idempotency) || self.idempotency == 'None' || has(self.backend.http)",message="idempotency Key needs an http backend: MCP has no way to ask what became of a call"
-// +kubebuilder:validation:XValidation:rule="has(self.inputSchema) || has(self.backend.mcp)",message="inputSchema is required for an http backend: write the JSON Schema of the tool's arguments"
+// +kubebuilder:validation:XValidation:rule="!has(self.idempotency) || (has(self.backend.http) || self.idempotency == (has(self.backend.agent) ? 'Key' : 'None'))",message="idempotency Key needs an http or an agent backend, since MCP has no way to ask what became of a call; an agent backend is always Key"
+// +kubebuilder:validation:XValidation:rule="has(self.inputSchema) || has(self.backend.mcp)",message="inputSchema is required for an http or agent backend: write the JSON Schema of the tool's arguments"
 type ToolBindingSpec struct {
 	// description tells the model what the tool does and when to use it. Between 1 and 4096 characters. Required for an http
-	// backend; for an mcp backend the server's own description is used when it is left out.
+	// or agent backend; for an mcp backend the server's own description is used when it is left out.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -92,14 +92,14 @@ type ToolBindingSpec struct {
 
 	// inputSchema is the JSON Schema of the tool's arguments, as an object: 2020-12 unless $schema says otherwise, "type: object"
 	// at its root, no references to other documents. Arguments that it does not name are refused, unless it says otherwise
-	// with additionalProperties. Required for an http backend; for an mcp backend the server's own schema is used when it is
+	// with additionalProperties. Required for an http or agent backend; for an mcp backend the server's own schema is used when it is
 	// left out.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	InputSchema *runtime.RawExtension `json:"inputSchema,omitempty"`
 
-	// backend is the server that has the tool: exactly one of http and mcp.
+	// backend is what has the tool: exactly one of http, mcp and agent.
 	// +required
 	Backend ToolBackend `json:"backend,omitzero"`
 
@@ -188,8 +188,8 @@ type ApprovalPolicy struct {
 	SelfApproval SelfApproval `json:"selfApproval,omitempty"`
 }
 
-// ToolBackend is the server that has the tool.
-// +kubebuilder:validation:ExactlyOneOf=http;mcp
+// ToolBackend is what has the tool.
+// +kubebuilder:validation:ExactlyOneOf=http;mcp;agent
 type ToolBackend struct {
 	// http is a server of the HTTP tool protocol (toolservers/openapi.yaml).
 	// +optional
@@ -198,6 +198,38 @@ type ToolBackend struct {
 	// mcp is an MCP server over Streamable HTTP.
 	// +optional
 	MCP *MCPBackend `json:"mcp,omitempty"`
+
+	// agent answers a call with a child run: an AgentRun of its own, with the arguments as its goal, that acts as its parent's
+	// ServiceAccount. What it uses counts for its parent, too.
+	// +optional
+	Agent *AgentBackend `json:"agent,omitempty"`
+}
+
+// AgentBackend is a child run.
+type AgentBackend struct {
+	// model is the model that the child asks; left out, its parent's.
+	// +optional
+	Model *ModelSelection `json:"model,omitempty"`
+
+	// instructions are added to the system text that the child's model is shown. At most 16384 characters; none when left out.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16384
+	Instructions string `json:"instructions,omitempty"`
+
+	// tools are the tools that the child may see and call. Each must be one of its parent's, too. At most 64; none when left out.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Tools []ToolSelection `json:"tools,omitempty"`
+
+	// limits are the most that the child may use. What its parent has left counts as well: it is reserved there before the child
+	// starts, and what the child did not use is given back.
+	// +optional
+	// +default={}
+	Limits RunLimits `json:"limits,omitzero"`
 }
 
 // HTTPBackend is a tool on a server of the HTTP tool protocol.
@@ -349,7 +381,7 @@ type ToolDefinition struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 63",message="the name of a ToolBinding is the tool's name for the model: at most 63 of a-z, 0-9 and '-', without dots"
-// +kubebuilder:validation:XValidation:rule="has(self.spec.description) || has(self.spec.backend.mcp)",message="spec.description is required for an http backend: tell the model what the tool does and when to use it"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.description) || has(self.spec.backend.mcp)",message="spec.description is required for an http or agent backend: tell the model what the tool does and when to use it"
 type ToolBinding struct {
 	metav1.TypeMeta `json:",inline"`
 

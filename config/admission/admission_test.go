@@ -59,7 +59,12 @@ var rows = map[string]row{
 
 	"a run in one's own name, which is left out": {as: "editor", try: creates(aRun())},
 	"a run in one's own name, which is written":  {as: "editor", try: creates(aRun(requestedBy("editor")))},
-	"a run in another's name":                    {"editor", creates(aRun(requestedBy("owner"))), "interlock-runs", wantRequest},
+	"a child run of one's own": {
+		"editor", creates(aRun(func(r *v1alpha1.AgentRun) {
+			r.Spec.Parent = &v1alpha1.ParentReference{Name: "run", UID: "6a2f0d4c", CallID: "s1c1", Deadline: metav1.Unix(1_800_000_000, 0)}
+		})), "interlock-runs", "spec.parent is written by the Interlock operator: leave it out",
+	},
+	"a run in another's name": {"editor", creates(aRun(requestedBy("owner"))), "interlock-runs", wantRequest},
 	"a run in another's name, by an administrator": {
 		"owner", creates(aRun(requestedBy("editor"))), "interlock-runs", wantRequest,
 	},

@@ -25,7 +25,7 @@ func (r *AgentRunReconciler) answers(ctx context.Context, p *pass) ([]run.Event,
 	var events []run.Event
 	var waiting []run.Call
 	for _, c := range p.before.Calls {
-		if c.Done() || c.InFlight() || c.Unsettled() {
+		if c.Done() || c.InFlight() || c.Outstanding() {
 			continue
 		}
 		event, err := r.standing(ctx, p, c)

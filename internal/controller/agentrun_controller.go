@@ -30,7 +30,7 @@ import (
 	"github.com/interlock-dev/interlock/internal/run"
 )
 
-// +kubebuilder:rbac:groups=interlock.dev,resources=agentruns,verbs=get;list;watch;delete;patch
+// +kubebuilder:rbac:groups=interlock.dev,resources=agentruns,verbs=get;list;watch;create;delete;patch
 // +kubebuilder:rbac:groups=interlock.dev,resources=agentruns/status,verbs=update
 // +kubebuilder:rbac:groups=interlock.dev,resources=toolbindings,verbs=get;list;watch
 // +kubebuilder:rbac:groups=interlock.dev,resources=modelbindings,verbs=get;list;watch
@@ -86,6 +86,8 @@ type pass struct {
 	before   run.State
 	events   []run.Event
 	outcomes map[string]*outcome
+	// orphan: the run is a child, and its parent has ended or is about to.
+	orphan bool
 
 	// Set by decide.
 	after   run.State
@@ -183,6 +185,7 @@ func (r *AgentRunReconciler) SetupWithManager(m ctrl.Manager) error {
 	}
 	b := ctrl.NewControllerManagedBy(m).
 		For(&v1alpha1.AgentRun{}, builder.WithPredicates(r.changes())).
+		Watches(&v1alpha1.AgentRun{}, family()).
 		Watches(&v1alpha1.ToolBinding{}, r.runsWaitingFor("tool/")).
 		Watches(&v1alpha1.ModelBinding{}, r.runsWaitingFor("model/")).
 		Watches(&v1alpha1.Approval{}, handler.EnqueueRequestsFromMapFunc(runOfApproval), builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -77,7 +77,11 @@ func (r *AgentRunReconciler) examine(ctx context.Context, p *pass, at time.Time,
 		call.Facts.Unavailable = "its ToolBinding " + why
 		return nil
 	}
-	call.Binding, call.Rules = bindingOf(b), rulesOf(b)
+	if why := noChild(p.run, b); why != "" {
+		call.Facts.Unavailable = "its ToolBinding " + why
+		return nil
+	}
+	call.Binding, call.Rules, call.Grant = bindingOf(b), rulesOf(b), grantOf(p.run, b)
 	t, unusable := r.Tools.Open(b)
 	switch {
 	case unusable != nil:

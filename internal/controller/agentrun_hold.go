@@ -24,6 +24,14 @@ func (r *AgentRunReconciler) holds(ctx context.Context, p *pass, model *v1alpha1
 	if p.run.Spec.Suspend {
 		h.Run = runSuspended
 	}
+	parent, err := r.parentOf(ctx, p.run)
+	if err != nil {
+		return h, err
+	}
+	p.orphan = isChild(p.run) && ending(parent)
+	if h.Run == "" && parent != nil && suspended(parent) {
+		h.Run = fmt.Sprintf("its parent, the run %s, is suspended", parent.Name)
+	}
 	if model.Spec.Suspend {
 		h.Model = fmt.Sprintf("ModelBinding %s is suspended", model.Name)
 	}
@@ -76,11 +84,15 @@ func (r *AgentRunReconciler) held(_ context.Context, p *pass) ([]run.Event, erro
 	return nil, nil
 }
 
-// suspendedNow reports whether the run has been suspended since its effect was handed over.
+// suspendedNow reports whether the run, or one above it, has been suspended since its effect was handed over; or one above it ends.
 func (r *AgentRunReconciler) suspendedNow(ctx context.Context, of *v1alpha1.AgentRun) bool {
 	var now v1alpha1.AgentRun
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(of), &now)
-	return err == nil && now.UID == of.UID && now.Spec.Suspend
+	if err != nil || now.UID != of.UID || !isChild(&now) {
+		return err == nil && now.UID == of.UID && now.Spec.Suspend
+	}
+	parent, err := r.parentOf(ctx, &now)
+	return now.Spec.Suspend || err == nil && (ending(parent) || suspended(parent) || r.suspendedNow(ctx, parent))
 }
 
 // rulesDigest stands for all of a ToolBinding's spec but its switch.

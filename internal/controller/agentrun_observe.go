@@ -45,17 +45,26 @@ func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
 	}
 	deleted := !p.run.DeletionTimestamp.IsZero()
 	switch {
-	case deleted && !p.before.Unsettled():
+	case deleted && !p.before.Unsettled() && !isChild(p.run):
 		r.Effects.Stop(p.key)
 		return errDone
 	case p.before.Finished():
+		if err := r.letGo(ctx, p); err != nil {
+			return err
+		}
 		return r.expire(ctx, p)
 	case p.before.Phase == "":
-		p.events = append(p.events, run.Created{UID: p.ref.UID, At: p.now, Limits: limitsOf(p.run.Spec)})
+		p.events = append(p.events, run.Created{UID: p.ref.UID, At: p.now, Limits: limitsOf(p.run.Spec), Until: untilOf(p.run)})
 	}
 
 	p.outcomes = r.Effects.Finished(p.key)
 	for _, id := range slices.Sorted(maps.Keys(p.outcomes)) {
+		if p.outcomes[id].started {
+			// The child tells itself what becomes of it.
+			r.Effects.Acknowledge(p.key, id)
+			delete(p.outcomes, id)
+			continue
+		}
 		e, err := r.eventOf(ctx, p, p.outcomes[id])
 		if err != nil {
 			return err
@@ -83,6 +92,8 @@ func wishes(p *pass, deleted bool) []run.Event {
 	var events []run.Event
 	switch c := p.run.Spec.Cancel; {
 	case p.before.Ending != nil:
+	case p.orphan:
+		events = append(events, run.CancelRequested{At: p.now, Reason: "the run that started it has ended"})
 	case deleted:
 		events = append(events, run.CancelRequested{At: p.now, Reason: "the run was deleted"})
 	case c != nil:
@@ -139,9 +150,12 @@ func (r *AgentRunReconciler) missing(ctx context.Context, agentRun *v1alpha1.Age
 		return fmt.Sprintf("ModelBinding %s has no price, and the run has a maxCost", m.Name), nil
 	}
 	for _, t := range agentRun.Spec.Tools {
-		_, why, err := r.toolBinding(ctx, agentRun.Namespace, t.Name)
+		b, why, err := r.toolBinding(ctx, agentRun.Namespace, t.Name)
 		if err != nil {
 			return "", err
+		}
+		if why == "" {
+			why = noChild(agentRun, b)
 		}
 		if why != "" {
 			return fmt.Sprintf("ToolBinding %s %s", t.Name, why), nil
@@ -197,7 +211,15 @@ func (r *AgentRunReconciler) orphans(ctx context.Context, p *pass) ([]run.Event,
 		found = append(found, e)
 	}
 	for _, c := range p.before.Calls {
-		if (!c.InFlight() && !c.Unsettled()) || r.Effects.Knows(p.key, toolJobID(c.ID, c.Attempt)) {
+		if (!c.InFlight() && !c.Outstanding()) || r.Effects.Knows(p.key, toolJobID(c.ID, c.Attempt)) {
+			continue
+		}
+		if c.Grant != nil && c.State != run.CallPreviewing {
+			events, err := r.adoptChild(ctx, p, c)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, events...)
 			continue
 		}
 		turn, err := r.turnOf(ctx, p, c)

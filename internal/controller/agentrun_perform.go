@@ -42,6 +42,8 @@ func (r *AgentRunReconciler) perform(ctx context.Context, p *pass) error {
 			r.askTool(ctx, p, e.CallID, r.preview)
 		case run.CallTool:
 			r.askTool(ctx, p, e.CallID, r.execute)
+		case run.StartChild:
+			r.askTool(ctx, p, e.CallID, r.startChild)
 		case run.LookUpTool:
 			r.askTool(ctx, p, e.CallID, r.lookUp)
 		case run.StopEffects:

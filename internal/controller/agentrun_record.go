@@ -101,7 +101,7 @@ func (r *AgentRunReconciler) keep(ctx context.Context, p *pass) error {
 			for _, result := range e.Results {
 				results = append(results, p.resultOf(result))
 			}
-		case run.CallModel, run.PreviewTool, run.CallTool, run.LookUpTool, run.StopEffects:
+		case run.CallModel, run.PreviewTool, run.CallTool, run.StartChild, run.LookUpTool, run.StopEffects:
 		}
 	}
 	if turn != nil {

@@ -148,6 +148,9 @@ func callText(c run.Call) string {
 	case run.CallLookingUp:
 		return "its answer was lost; the tool is asked what became of it"
 	case run.CallExecuting:
+		if c.Grant != nil {
+			return "a child run goes on"
+		}
 		if c.Failures > 0 {
 			return fmt.Sprintf("under way, attempt %d", c.Attempt)
 		}

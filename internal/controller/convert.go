@@ -17,6 +17,7 @@ import (
 func limitsOf(spec v1alpha1.AgentRunSpec) run.Limits {
 	return run.Limits{
 		MaxSteps: int(spec.Limits.MaxSteps), MaxToolCalls: int(value(spec.Limits.MaxToolCalls)), MaxInvalid: int(value(spec.Limits.MaxInvalid)),
+		MaxChildren: int(value(spec.Limits.MaxChildren)), Parallelism: int(spec.Limits.Parallelism),
 		MaxRepeats: int(spec.Limits.MaxRepeats), InputTokens: spec.Limits.MaxInputTokens, OutputTokens: spec.Limits.MaxOutputTokens, Cost: moneyOf(spec.Limits.MaxCost),
 		Deadline:        time.Duration(spec.Limits.DeadlineSeconds) * time.Second,
 		ToolFailureEnds: spec.OnToolFailure == v1alpha1.ToolFailureTerminate, DenialEnds: spec.OnDenied == v1alpha1.DenialTerminate,
@@ -85,7 +86,7 @@ func statusOf(s run.State, agentRun *v1alpha1.AgentRun) v1alpha1.AgentRunStatus 
 		status.Repeats = append(status.Repeats, v1alpha1.Repeat{Key: r.Key, Count: int32(r.Count)}) //nolint:gosec // bounded by limits.maxToolCalls
 	}
 	for _, c := range s.Calls {
-		status.Calls = append(status.Calls, callStatus(c))
+		status.Calls = append(status.Calls, callStatus(c, agentRun))
 	}
 	if e := s.Ending; e != nil {
 		status.Ending = &v1alpha1.Ending{Termination: terminationStatus(e.Termination), Until: metav1.NewTime(roundUp(e.Until))}
@@ -140,6 +141,7 @@ func usageOf(u *v1alpha1.RunUsage) run.Usage {
 	}
 	return run.Usage{
 		ModelCalls: int(value(u.ModelCalls)), ToolCalls: int(value(u.ToolCalls)), Invalid: int(value(u.Invalid)),
+		Children: int(value(u.Children)), ChildSteps: int(value(u.ChildSteps)),
 		Unreported: int(value(u.UnreportedModelCalls)), Cost: moneyOf(u.Cost),
 		Tokens: run.TokenUsage{
 			Input: value(u.InputTokens), CachedInput: value(u.CachedInputTokens), Output: value(u.OutputTokens), Reasoning: value(u.ReasoningTokens),
@@ -149,6 +151,7 @@ func usageOf(u *v1alpha1.RunUsage) run.Usage {
 
 func usageStatus(u run.Usage) *v1alpha1.RunUsage {
 	return &v1alpha1.RunUsage{
+		Children: count(u.Children), ChildSteps: count(u.ChildSteps),
 		ModelCalls: count(u.ModelCalls), ToolCalls: count(u.ToolCalls), Invalid: count(u.Invalid), UnreportedModelCalls: count(u.Unreported),
 		InputTokens: new(u.Tokens.Input), CachedInputTokens: new(u.Tokens.CachedInput),
 		OutputTokens: new(u.Tokens.Output), ReasoningTokens: new(u.Tokens.Reasoning), TotalTokens: new(u.Tokens.Input + u.Tokens.Output), Cost: amountOf(u.Cost),

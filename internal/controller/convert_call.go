@@ -18,6 +18,7 @@ func callFrom(c v1alpha1.CallStatus) run.Call {
 		NotBefore: microTimeOf(c.NotBefore), Code: c.Code, OperationID: c.OperationID, ArgumentsDigest: c.ArgumentsDigest,
 		Binding: run.Binding{UID: c.BindingUID, Generation: c.BindingGeneration},
 	}
+	call.Grant = grantFrom(c.Grant)
 	w := c.Write
 	if w == nil {
 		return call
@@ -39,11 +40,14 @@ func callFrom(c v1alpha1.CallStatus) run.Call {
 }
 
 // callStatus writes a call into the form that the API has.
-func callStatus(c run.Call) v1alpha1.CallStatus {
+func callStatus(c run.Call, of *v1alpha1.AgentRun) v1alpha1.CallStatus {
 	out := v1alpha1.CallStatus{
 		ID: c.ID, Tool: c.Tool, State: v1alpha1.CallState(c.State), Attempt: int32(c.Attempt), Failures: int32(c.Failures), //nolint:gosec // counts requests
 		NotBefore: microTimePointer(c.NotBefore), Code: text.Clip(c.Code, maxCode),
 		OperationID: c.OperationID, ArgumentsDigest: c.ArgumentsDigest, BindingUID: c.Binding.UID, BindingGeneration: c.Binding.Generation,
+	}
+	if c.Grant != nil {
+		out.Child, out.Grant = childName(of, c.ID), grantStatus(*c.Grant)
 	}
 	if c.Rules == (run.Rules{}) {
 		return out

@@ -39,6 +39,8 @@ type outcome struct {
 	result  *run.ToolResult
 	preview *run.ToolPreview
 	nothing bool
+	// started: the call's child run is there.
+	started bool
 	// failure is why there is neither.
 	failure *run.Failure
 }

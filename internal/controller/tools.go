@@ -135,6 +135,8 @@ func endpointOf(b *v1alpha1.ToolBinding) string {
 		return b.Spec.Backend.HTTP.URL + " " + b.Spec.Backend.HTTP.Tool
 	case b.Spec.Backend.MCP != nil:
 		return b.Spec.Backend.MCP.URL + " " + b.Spec.Backend.MCP.Tool
+	case b.Spec.Backend.Agent != nil:
+		return "a child AgentRun"
 	}
 	return ""
 }
@@ -150,18 +152,22 @@ func (ts *Tools) connect(b *v1alpha1.ToolBinding) (tool.Server, error) {
 	switch backend := b.Spec.Backend; {
 	case backend.HTTP != nil:
 		server, err = ts.http(tool.Config{URL: backend.HTTP.URL, CABundle: []byte(backend.HTTP.CABundle)})
+	case backend.Agent != nil:
 	case backend.MCP != nil:
 		server, err = ts.mcp(tool.Config{URL: backend.MCP.URL, CABundle: []byte(backend.MCP.CABundle)})
 	default:
-		err = errors.New("set one of http and mcp")
+		err = errors.New("set one of http, mcp and agent")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errBackend, err)
 	}
 	if ok {
 		old.Close()
+		delete(ts.connections, b.UID)
 	}
-	ts.connections[b.UID] = connection{server, b.Generation}
+	if server != nil {
+		ts.connections[b.UID] = connection{server, b.Generation}
+	}
 	return server, nil
 }
 

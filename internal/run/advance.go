@@ -22,6 +22,11 @@ func (s State) goOn(at time.Time) (State, []Effect) {
 			effects = append(effects, e)
 		}
 	}
+	for i := range s.Calls {
+		if s.starved(i) {
+			return then(effects)(s.budgetSpent(i, at))
+		}
+	}
 	for _, c := range s.Calls {
 		if !c.Done() {
 			s.Phase = s.phase()
@@ -51,7 +56,10 @@ func (s State) begin(i int) Effect {
 		if s.asked() < maxAsked {
 			c.State = CallAwaitingApproval
 		}
-	case !held && s.itsTurn(i):
+	case held || !s.itsTurn(i):
+	case c.Grant != nil:
+		return s.startChild(i)
+	default:
 		return c.execute()
 	}
 	return nil
@@ -128,10 +136,18 @@ func (c *Call) execute() Effect {
 
 // executeAgain sends a call once more, or ends the run if the budget does not hold it.
 func (s State) executeAgain(i int, at time.Time) (State, []Effect) {
-	if s.Usage.ToolCalls >= s.Limits.MaxToolCalls {
+	switch {
+	case s.left().ToolCalls > 0:
+	case s.childrenOut() > 0:
+		return s.budgetSpent(i, at)
+	default:
 		return s.end(at, s.toolCallsSpent(s.Calls[i].ID))
 	}
 	s.Usage.ToolCalls++
+	if s.Calls[i].Grant != nil {
+		s.Calls[i].park()
+		return s.goOn(at)
+	}
 	if s.Holds.ofTool(s.Calls[i].Tool) != "" {
 		s.Calls[i].park()
 		return s, nil
@@ -151,7 +167,7 @@ func (s State) previewed(e Previewed) (State, []Effect) {
 
 func (s State) toolSucceeded(e ToolSucceeded) (State, []Effect) {
 	i := s.inFlight(e.CallID, e.Attempt)
-	if i < 0 || s.Calls[i].State == CallPreviewing {
+	if i < 0 || s.Calls[i].State == CallPreviewing || s.Calls[i].childOut() {
 		return s, nil
 	}
 	s.Calls[i].State, s.Calls[i].Code, s.Calls[i].NotBefore = CallSucceeded, "", time.Time{}
@@ -170,7 +186,7 @@ func (s State) toolFailed(e ToolFailed) (State, []Effect) {
 	}
 	c, f := &s.Calls[i], e.Failure
 	switch {
-	case f.InDoubt && c.Unsettled():
+	case f.InDoubt && c.Outstanding():
 		return s.doubt(i, f)
 	case f.Changed && c.State == CallExecuting && c.Preview != nil && s.Ending == nil:
 		return s.previewAgain(i, f)

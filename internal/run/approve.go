@@ -53,7 +53,7 @@ func (s State) denied(e Denied) (State, []Effect) {
 // refused.
 func (s State) withdraw(callID string, at time.Time, v policy.Verdict) (State, []Effect) {
 	for i, c := range s.Calls {
-		if c.ID == callID && !c.Done() && !c.InFlight() && !c.Unsettled() {
+		if c.ID == callID && !c.Done() && !c.InFlight() && !c.Outstanding() {
 			return s.refuse(i, at, v, v.Code == CodeApprovalDenied || v.Code == CodeApprovalExpired)
 		}
 	}

@@ -48,6 +48,8 @@ type Call struct {
 	// Preview is what the tool server said it would do; nil until then. Ask is what people are asked; nil if they are not.
 	Preview *Preview
 	Ask     *Ask
+	// Grant is what the call's child run may use; nil if the call starts none, or its child has ended.
+	Grant *Grant
 }
 
 // A Binding names one version of a ToolBinding.
@@ -115,7 +117,7 @@ func (c Call) InFlight() bool {
 
 // Unsettled reports whether c is a write that may have happened, or be happening, with its outcome not known.
 func (c Call) Unsettled() bool {
-	return c.Rules.Write && (c.State == CallExecuting || c.State == CallLookingUp)
+	return c.Rules.Write && c.Grant == nil && (c.State == CallExecuting || c.State == CallLookingUp)
 }
 
 // asked reports whether people's answer still counts: until the call is sent.
@@ -136,6 +138,9 @@ func (c Call) clone() Call {
 		c.Ask = new(*c.Ask)
 		c.Ask.Consents = slices.Clone(c.Ask.Consents)
 	}
+	if c.Grant != nil {
+		c.Grant = new(*c.Grant)
+	}
 	return c
 }
 
@@ -150,6 +155,9 @@ func (c Call) String() string {
 	}
 	if !c.NotBefore.IsZero() {
 		text += "@" + clock(c.NotBefore)
+	}
+	if c.childOut() {
+		text += fmt.Sprintf("[child of %d steps]", c.Grant.Steps)
 	}
 	if c.asked() {
 		text += fmt.Sprintf("[%d/%d until %s]", len(c.Ask.Consents), c.Rules.Approvals, clock(c.Ask.Expires))

@@ -45,6 +45,8 @@ func Decide(s State, e Event) (State, []Effect) {
 		return s.toolSucceeded(e)
 	case ToolFailed:
 		return s.toolFailed(e)
+	case ChildEnded:
+		return s.childEnded(e)
 	case EffectLost:
 		return s.effectLost(e)
 	case NotSent:
@@ -72,7 +74,7 @@ func Fold(s State, events []Event) (State, []Effect) {
 			switch f := f.(type) {
 			case KeepTurn, KeepResults:
 				keep = append(keep, f)
-			case CallModel, PreviewTool, CallTool, LookUpTool:
+			case CallModel, PreviewTool, CallTool, StartChild, LookUpTool:
 				perform = append(perform, f)
 			case StopEffects:
 				unsent := perform
@@ -90,22 +92,37 @@ func Fold(s State, events []Event) (State, []Effect) {
 	return s, append(keep, perform...)
 }
 
-// lookUps gives those of effects that ask what became of the given calls: they go on to the end.
+// lookUps gives those of effects that find out what became of the given calls: they go on to the end.
 func lookUps(effects []Effect, calls []string) []Effect {
 	return slices.DeleteFunc(slices.Clone(effects), func(f Effect) bool {
-		l, ok := f.(LookUpTool)
-		return !ok || !slices.Contains(calls, l.CallID)
+		switch f := f.(type) {
+		case LookUpTool:
+			return !slices.Contains(calls, f.CallID)
+		case StartChild:
+			return !f.Again || !slices.Contains(calls, f.CallID)
+		case KeepTurn, KeepResults, CallModel, PreviewTool, CallTool, StopEffects:
+		}
+		return true
 	})
 }
 
 // takeBack says of calls that were to be sent, when the run ended before they were, that nothing was done.
 func (s State) takeBack(at time.Time, unsent []Effect) (State, []Effect) {
 	var all []Effect
+	nothing := func(callID string, attempt int) {
+		var effects []Effect
+		s, effects = Decide(s, NothingDone{CallID: callID, Attempt: attempt, At: at})
+		all = append(all, effects...)
+	}
 	for _, f := range unsent {
-		if c, ok := f.(CallTool); ok {
-			var effects []Effect
-			s, effects = Decide(s, NothingDone{CallID: c.CallID, Attempt: c.Attempt, At: at})
-			all = append(all, effects...)
+		switch f := f.(type) {
+		case CallTool:
+			nothing(f.CallID, f.Attempt)
+		case StartChild:
+			if !f.Again {
+				nothing(f.CallID, f.Attempt)
+			}
+		case KeepTurn, KeepResults, CallModel, PreviewTool, LookUpTool, StopEffects:
 		}
 	}
 	return s, all
@@ -131,6 +148,9 @@ func (s State) created(e Created) State {
 	// Whole seconds are kept of it, and it must not be another one once it is read back.
 	if whole := s.Deadline.Truncate(time.Second); whole.Before(s.Deadline) {
 		s.Deadline = whole.Add(time.Second)
+	}
+	if !e.Until.IsZero() && e.Until.Before(s.Deadline) {
+		s.Deadline = e.Until
 	}
 	return s
 }
@@ -190,7 +210,7 @@ func (s State) propose(e ModelReplied) (State, []Effect) {
 	for i, p := range e.Calls {
 		c := Call{
 			ID: fmt.Sprintf("s%dc%d", s.Step, i+1), Tool: p.Facts.Tool, State: CallReady,
-			OperationID: p.OperationID, ArgumentsDigest: p.ArgumentsDigest, Binding: p.Binding, Rules: p.Rules, Ask: p.Ask,
+			OperationID: p.OperationID, ArgumentsDigest: p.ArgumentsDigest, Binding: p.Binding, Rules: p.Rules, Ask: p.Ask, Grant: p.Grant,
 		}
 		v := verdicts[i]
 		if v.Allowed() && stop != nil {
@@ -199,7 +219,7 @@ func (s State) propose(e ModelReplied) (State, []Effect) {
 		if v.Allowed() {
 			s.Usage.ToolCalls++
 		} else {
-			c.State, c.Code, c.Ask = CallRejected, v.Code, nil
+			c.State, c.Code, c.Ask, c.Grant = CallRejected, v.Code, nil, nil
 			refused = append(refused, c.result(v.Message))
 		}
 		s.Calls = append(s.Calls, c)
@@ -226,11 +246,11 @@ func gate(e ModelReplied) []policy.Verdict {
 }
 
 // countInvalid counts the calls that the model should not have asked for. It is not to blame for a tool that is out of
-// service, nor for a call that the journal already holds as ended with its run.
+// service, nor for a call that the journal already holds as ended with its run, or as too much for its budget.
 func countInvalid(verdicts []policy.Verdict) int {
 	n := 0
 	for _, v := range verdicts {
-		if !v.Allowed() && v.Code != CodeRunEnded && v.Code != policy.CodeToolUnavailable {
+		if !v.Allowed() && v.Code != CodeRunEnded && v.Code != CodeBudgetSpent && v.Code != policy.CodeToolUnavailable {
 			n++
 		}
 	}

@@ -59,6 +59,14 @@ type PreviewTool struct {
 	OperationID, ArgumentsDigest string
 }
 
+// StartChild starts the child run of a call, with the call's grant as its limits, after the state is recorded. If it is there
+// already, nothing happens. Again: it was asked for before, so that it may be.
+type StartChild struct {
+	CallID, Tool string
+	Attempt      int
+	Again        bool
+}
+
 // LookUpTool asks what became of a call that was sent, after the state is recorded. It changes nothing.
 type LookUpTool struct {
 	CallID, Tool string
@@ -78,6 +86,7 @@ func (KeepResults) isEffect() {}
 func (CallModel) isEffect()   {}
 func (PreviewTool) isEffect() {}
 func (CallTool) isEffect()    {}
+func (StartChild) isEffect()  {}
 func (LookUpTool) isEffect()  {}
 func (StopEffects) isEffect() {}
 
@@ -109,6 +118,11 @@ func (e CallTool) String() string {
 // String names the effect in a few words.
 func (e PreviewTool) String() string {
 	return fmt.Sprintf("preview tool %s#%d %s", e.CallID, e.Attempt, e.Tool)
+}
+
+// String names the effect in a few words.
+func (e StartChild) String() string {
+	return fmt.Sprintf("start child %s#%d %s", e.CallID, e.Attempt, e.Tool)
 }
 
 // String names the effect in a few words.

@@ -24,6 +24,8 @@ type Created struct {
 	UID    string
 	At     time.Time
 	Limits Limits
+	// Until is the deadline of the run's parent; zero if it has none.
+	Until time.Time
 }
 
 // Prepared says that the run's bindings were looked at. Missing names what it waits for; empty means that it can begin.
@@ -58,6 +60,8 @@ type ProposedCall struct {
 	Rules                        Rules
 	// Ask is what people are to be asked, of a call that needs approval and no preview.
 	Ask *Ask
+	// Grant is what the child run that the call starts may use at most; nil if it starts none.
+	Grant *Grant
 	// Recorded is the refusal that the journal already holds, when the reply was found there after a crash: it stands, whatever
 	// has changed since. The zero Verdict means that there is none.
 	Recorded policy.Verdict
@@ -156,6 +160,18 @@ type Failure struct {
 	Backoff     time.Duration
 }
 
+// ChildEnded says that the child run of call CallID has ended, or is gone. Its answer is with the shell.
+type ChildEnded struct {
+	CallID string
+	At     time.Time
+	// Spent is what it used; nil if nobody can say.
+	Spent *Spent
+	// Failure is why there is no answer; nil if there is one. Tokens and Digest are as in ToolSucceeded.
+	Failure *Failure
+	Tokens  int64
+	Digest  string
+}
+
 // EffectLost says that nobody performs what the state has in flight at attempt Attempt: for call CallID or, if that is
 // empty, the model call. The process that did has died.
 type EffectLost struct {
@@ -206,6 +222,7 @@ func (Recorded) isEvent()        {}
 func (NothingDone) isEvent()     {}
 func (ToolSucceeded) isEvent()   {}
 func (ToolFailed) isEvent()      {}
+func (ChildEnded) isEvent()      {}
 func (EffectLost) isEvent()      {}
 func (NotSent) isEvent()         {}
 func (Suspend) isEvent()         {}
@@ -271,6 +288,14 @@ func (e ToolSucceeded) String() string {
 // String names the event in a few words.
 func (e ToolFailed) String() string {
 	return fmt.Sprintf("tool failed %s#%d %s", e.CallID, e.Attempt, e.Failure.Code)
+}
+
+// String names the event in a few words.
+func (e ChildEnded) String() string {
+	if e.Failure != nil {
+		return fmt.Sprintf("child ended %s %s", e.CallID, e.Failure.Code)
+	}
+	return "child ended " + e.CallID
 }
 
 // String names the event in a few words.

@@ -54,7 +54,8 @@ func (s State) CanResume(at time.Time) bool {
 	return len(effects) > 0 || next.Phase != s.Phase
 }
 
-// suspended parks the run: what is in flight is aborted, but for a write that was sent, which is settled. An aborted request is
+// suspended parks the run: what is in flight is aborted, but for a write that was sent, which is settled, and child runs, which are
+// held by themselves. An aborted request is
 // charged as one that was lost.
 func (s State) suspended(e Suspend) (State, []Effect) {
 	if s.Phase == "" || s.Holds.Run == "" || s.Ending != nil {
@@ -65,9 +66,9 @@ func (s State) suspended(e Suspend) (State, []Effect) {
 	for i := range s.Calls {
 		c := &s.Calls[i]
 		switch {
-		case c.Unsettled():
+		case c.Outstanding():
 			unsettled = append(unsettled, c.ID)
-		case c.State == CallExecuting && s.Usage.ToolCalls >= s.Limits.MaxToolCalls:
+		case c.State == CallExecuting && s.left().ToolCalls <= 0:
 			return s.end(e.At, s.toolCallsSpent(c.ID))
 		case c.State == CallExecuting:
 			s.Usage.ToolCalls++

@@ -17,6 +17,8 @@ func (s State) doubt(i int, f Failure) (State, []Effect) {
 	c := &s.Calls[i]
 	c.Code = f.Code
 	switch {
+	case c.Grant != nil:
+		c.State = CallLookingUp
 	case !c.Rules.LookUp:
 		return s.unknown(i, f.At)
 	case c.State == CallExecuting:
@@ -31,7 +33,10 @@ func (s State) doubt(i int, f Failure) (State, []Effect) {
 // might have answered, and is unknown for good.
 func (s State) lookUp(i int, at time.Time) (State, []Effect) {
 	c := &s.Calls[i]
-	if !c.Rules.LookUp {
+	switch {
+	case c.Grant != nil:
+		return s, []Effect{c.startAgain()}
+	case !c.Rules.LookUp:
 		return s.unknown(i, at)
 	}
 	c.State, c.NotBefore = CallLookingUp, time.Time{}
@@ -71,6 +76,8 @@ func (s State) effectLost(e EffectLost) (State, []Effect) {
 		return s, nil
 	}
 	switch c := &s.Calls[i]; {
+	case c.Grant != nil && c.State != CallPreviewing:
+		return s, []Effect{c.startAgain()}
 	case c.State == CallPreviewing && s.Holds.ofTool(c.Tool) != "":
 		c.park()
 		return s, nil
@@ -85,7 +92,7 @@ func (s State) effectLost(e EffectLost) (State, []Effect) {
 	return s.lookUp(i, e.At)
 }
 
-// end ends the run: at once or, if a write is not settled, as soon as it is. Nothing else goes on meanwhile. Calls without a
+// end ends the run: at once or, if a write is not settled or a child run goes on, as soon as that is over. Nothing else goes on meanwhile. Calls without a
 // result get one, so that the journal is whole.
 func (s State) end(at time.Time, t Termination) (State, []Effect) {
 	t.Step = s.Step
@@ -100,7 +107,7 @@ func (s State) end(at time.Time, t Termination) (State, []Effect) {
 		c := &s.Calls[i]
 		switch {
 		case c.Done():
-		case c.Unsettled():
+		case c.Outstanding():
 			unsettled = append(unsettled, c.ID)
 			until = at.Add(c.Rules.Timeout + lookUpTime)
 		default:
@@ -133,11 +140,17 @@ func (s *State) terminate(at time.Time, t Termination) {
 	s.Termination, s.Ending, s.Completed = &t, nil, at
 }
 
-// giveUp ends a run whose writes could not be settled in time.
+// giveUp ends a run whose writes could not be settled in time, or whose children have not ended by then: they are charged whole.
 func (s State) giveUp(at time.Time) (State, []Effect) {
 	for i, c := range s.Calls {
 		if c.Unsettled() {
 			return s.unknown(i, at)
+		}
+	}
+	for i, c := range s.Calls {
+		if c.childOut() {
+			s.chargeChild(i, nil)
+			return s.failCall(i, Failure{At: at, Code: CodeRunEnded, Message: "The run ended before its child run did."})
 		}
 	}
 	return s.goOn(at)

@@ -11,7 +11,7 @@ import (
 )
 
 // StateVersion is the version of the state machine. It goes up when an older one would misread a State.
-const StateVersion = 3
+const StateVersion = 4
 
 // A Phase is where a run stands.
 type Phase string
@@ -56,7 +56,7 @@ type State struct {
 	Usage Usage
 	// Repeats count the newest different calls with their results; at most maxRepeats.
 	Repeats []Repeat
-	// Ending is how the run is about to end, while a write that was sent is not settled yet; nil otherwise.
+	// Ending is how the run is about to end, while a write that was sent is not settled yet or a child run goes on; nil otherwise.
 	Ending *Ending
 	// Termination is nil until the run ends, and never changes after.
 	Termination *Termination
@@ -68,7 +68,9 @@ type State struct {
 type Limits struct {
 	MaxSteps, MaxToolCalls, MaxInvalid int
 	// MaxRepeats is how many times the same call with the same result ends the run.
-	MaxRepeats                int
+	MaxRepeats int
+	// Parallelism is how many child runs go on at once, and MaxChildren how many there are in all, theirs included.
+	Parallelism, MaxChildren  int
 	InputTokens, OutputTokens int64
 	// Cost is 0 if only the tokens are limited.
 	Cost     Money
@@ -95,6 +97,9 @@ type ModelCall struct {
 // Usage is what a run has used. No number ever goes down.
 type Usage struct {
 	ModelCalls, ToolCalls, Invalid int
+	// Children counts the child runs that have ended, theirs included, and ChildSteps their steps. What they used is in the other
+	// numbers, too; what they sent that was invalid is not.
+	Children, ChildSteps int
 	// Tokens and Cost are charged: as the provider reported, or as they were reserved.
 	Tokens TokenUsage
 	Cost   Money
@@ -151,7 +156,7 @@ type Termination struct {
 	CallID  string
 }
 
-// An Ending is an end that waits for a write to be settled: nothing new is begun meanwhile.
+// An Ending is an end that waits for a write to be settled, or for child runs to end: nothing new is begun meanwhile.
 type Ending struct {
 	Termination
 	// Until is when the outcome of what is still unsettled counts as unknown.
@@ -204,7 +209,7 @@ func (s State) Call(id string) (Call, bool) {
 func (s State) MayGather(events []Event) bool {
 	executing := 0
 	for _, c := range s.Calls {
-		if c.State == CallExecuting && !c.Rules.Write {
+		if c.State == CallExecuting && !c.Rules.Write && c.Grant == nil {
 			executing++
 		}
 	}
@@ -263,6 +268,9 @@ func (s State) String() string {
 // String gives what was used: requests to the model, calls to tools, invalid things, tokens in and out.
 func (u Usage) String() string {
 	text := fmt.Sprintf("used %dm %dt %di %d+%d", u.ModelCalls, u.ToolCalls, u.Invalid, u.Tokens.Input, u.Tokens.Output)
+	if u.Children > 0 {
+		text += fmt.Sprintf(" of %d children with %d steps", u.Children, u.ChildSteps)
+	}
 	if u.Cost > 0 {
 		text += " cost " + u.Cost.String()
 	}

@@ -86,7 +86,7 @@ func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 		limits := run.Limits{
 			MaxSteps: number(t, d, "steps", 5), MaxToolCalls: number(t, d, "toolcalls", 10), MaxInvalid: number(t, d, "invalid", 3),
 			MaxRepeats: number(t, d, "repeats", 3), InputTokens: int64(number(t, d, "input", 100_000)), OutputTokens: int64(number(t, d, "output", 1000)), Cost: run.Money(number(t, d, "cost", 0)),
-			Deadline: time.Hour, ToolFailureEnds: d.HasArg("terminate"), DenialEnds: d.HasArg("denial-ends"),
+			MaxChildren: number(t, d, "children", 3), Parallelism: number(t, d, "parallelism", 2), Deadline: time.Hour, ToolFailureEnds: d.HasArg("terminate"), DenialEnds: d.HasArg("denial-ends"),
 		}
 		if d.HasArg("deadline") {
 			limits.Deadline = duration(t, d, "deadline")
@@ -121,6 +121,18 @@ func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 		return run.ToolSucceeded{CallID: call, Attempt: attempt, At: now, Digest: digest}
 	case "failed":
 		return run.ToolFailed{CallID: call, Attempt: attempt, Failure: failure(t, d, now)}
+	case "child-ended":
+		e := run.ChildEnded{CallID: call, At: now, Digest: digest}
+		if d.HasArg("steps") {
+			e.Spent = &run.Spent{Steps: number(t, d, "steps", 0), Usage: run.Usage{
+				ModelCalls: number(t, d, "steps", 0), ToolCalls: number(t, d, "toolcalls", 0), Children: number(t, d, "children", 0), Cost: run.Money(number(t, d, "cost", 0)),
+				Tokens: run.TokenUsage{Input: int64(number(t, d, "input", 0)), Output: int64(number(t, d, "output", 0))},
+			}}
+		}
+		if d.HasArg("code") {
+			e.Failure = new(failure(t, d, now))
+		}
+		return e
 	case "lost":
 		return run.EffectLost{CallID: call, Attempt: attempt, At: now}
 	case "not-sent":
@@ -183,6 +195,10 @@ func proposed(step, i int, text string) run.ProposedCall {
 			p.Rules.Approvals = 1
 		case "ask2":
 			p.Rules.Approvals = 2
+		case "child":
+			p.Grant = &run.Grant{Steps: 2, ToolCalls: 3, InputTokens: 5000, OutputTokens: 200}
+		case "nest":
+			p.Grant = &run.Grant{Steps: 4, ToolCalls: 4, Children: 2, InputTokens: 20_000, OutputTokens: 400, Cost: 5_000_000}
 		}
 	}
 	switch code {

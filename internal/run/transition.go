@@ -33,10 +33,10 @@ func (s State) nextStep(at time.Time) (State, []Effect) {
 	switch {
 	case s.Usage.Invalid > s.Limits.MaxInvalid:
 		return s.end(at, s.tooManyInvalid())
-	case s.Step >= s.Limits.MaxSteps:
+	case s.left().Steps <= 0:
 		return s.end(at, Termination{
 			Reason:  ReasonMaxSteps,
-			Message: fmt.Sprintf("The model was asked %d times and gave no answer.", s.Limits.MaxSteps),
+			Message: s.stepsSpent(),
 		})
 	}
 	return s.think(at)
@@ -51,6 +51,14 @@ func (s State) think(at time.Time) (State, []Effect) {
 // askAgain asks the model once more at the same step.
 func (s State) askAgain(at time.Time) (State, []Effect) {
 	return s.ask(at, ModelCall{Attempt: s.Model.Attempt + 1, Failures: s.Model.Failures, Code: s.Model.Code})
+}
+
+func (s State) stepsSpent() string {
+	text := fmt.Sprintf("The model was asked %d times and gave no answer.", s.Step)
+	if s.Usage.ChildSteps > 0 {
+		text += fmt.Sprintf(" Child runs took %d of the %d steps.", s.Usage.ChildSteps, s.Limits.MaxSteps)
+	}
+	return text
 }
 
 func (s State) tooManyInvalid() Termination {

@@ -40,6 +40,9 @@ type world struct {
 	used       map[string]run.TokenUsage
 	bill       run.TokenUsage
 	billed     float64
+	// parent started this run as one of its children, by call.
+	parent   *world
+	children map[string]*world
 	// agreeable: everybody approves of everything at once.
 	agreeable bool
 	// sent counts what left the process, by effect.
@@ -47,17 +50,20 @@ type world struct {
 	story []string
 }
 
-func newWorld(limits run.Limits, model func(int) run.ModelReplied, tool func(string) *run.Failure) *world {
+func newWorld(limits run.Limits, model func(int) run.ModelReplied, tool func(string) *run.Failure, until ...time.Time) *world {
 	w := &world{
 		turns: map[int]run.ModelReplied{}, results: map[string]run.CallResult{}, inFlight: map[string]run.Effect{},
 		done: map[string]int{}, consents: map[string]map[string]bool{},
 		sent: map[string]int{}, now: start, model: model, tool: tool, arrives: always, answers: always, reports: always,
 		usage:      func(e run.CallModel) run.TokenUsage { return run.TokenUsage{Input: e.Input, Output: e.MaxOutput} },
 		modelFails: func() *run.Failure { return nil },
-		used:       map[string]run.TokenUsage{},
+		used:       map[string]run.TokenUsage{}, children: map[string]*world{},
 	}
 	w.state.Terms = terms
-	w.pass([]run.Event{run.Created{UID: "u", At: w.now, Limits: limits}}, never)
+	created := run.Created{UID: "u", At: w.now, Limits: limits}
+	for _, created.Until = range until {
+	}
+	w.pass([]run.Event{created}, never)
 	return w
 }
 
@@ -85,30 +91,31 @@ func (w *world) pass(events []run.Event, dies crash) {
 		switch e := e.(type) {
 		case run.KeepTurn:
 			if !survives() {
-				w.crash()
+				w.root().crash()
 				return
 			}
 			w.keepTurn(e, events)
 		case run.KeepResults:
 			if !survives() {
-				w.crash()
+				w.root().crash()
 				return
 			}
 			for _, r := range e.Results {
 				w.keepResult(r)
 			}
-		case run.CallModel, run.PreviewTool, run.CallTool, run.LookUpTool, run.StopEffects:
+		case run.CallModel, run.PreviewTool, run.CallTool, run.StartChild, run.LookUpTool, run.StopEffects:
 			perform = append(perform, e)
 		}
 	}
 	if !survives() {
-		w.crash()
+		w.root().crash()
 		return
 	}
 	w.state, w.mailbox = next, nil
+	w.treeIsWithinLimits()
 	for _, e := range perform {
 		if !survives() {
-			w.crash()
+			w.root().crash()
 			return
 		}
 		w.perform(e)
@@ -168,14 +175,15 @@ func (w *world) perform(e run.Effect) {
 		c := w.intent(e, e.CallID, run.CallExecuting, e.Attempt)
 		w.mayBegin(e, e.Tool)
 		w.mayBeSent(e, c)
-		var step, place int
-		if _, err := fmt.Sscanf(e.CallID, "s%dc%d", &step, &place); err != nil {
-			w.fail("call ID %q: %v", e.CallID, err)
+		w.passedTheGate(e, e.CallID)
+		w.inFlight[e.CallID] = e
+	case run.StartChild:
+		c := w.intent(e, e.CallID, run.CallExecuting, e.Attempt)
+		if !e.Again {
+			w.mayBegin(e, e.Tool)
+			w.mayBeSent(e, c)
 		}
-		reply := w.turns[step]
-		if v := policy.Check(reply.Calls[place-1].Facts); !v.Allowed() || reply.Finish != run.FinishStop {
-			w.fail("%s did not pass the gate: %v %s", e, v, reply.Finish)
-		}
+		w.passedTheGate(e, e.CallID)
 		w.inFlight[e.CallID] = e
 	case run.StopEffects:
 		for id := range w.inFlight {
@@ -187,16 +195,42 @@ func (w *world) perform(e run.Effect) {
 	}
 }
 
-// charge is I5: the provider's own bill stays within the limits, whatever it reports and whatever is lost.
+func (w *world) passedTheGate(e run.Effect, id string) {
+	p, finish := w.proposal(id)
+	if v := policy.Check(p.Facts); !v.Allowed() || finish != run.FinishStop {
+		w.fail("%s did not pass the gate: %v %s", e, v, finish)
+	}
+}
+
+func (w *world) proposal(id string) (run.ProposedCall, run.Finish) {
+	var step, place int
+	if _, err := fmt.Sscanf(id, "s%dc%d", &step, &place); err != nil {
+		w.fail("call ID %q: %v", id, err)
+	}
+	return w.turns[step].Calls[place-1], w.turns[step].Finish
+}
+
+// charge is I5: the provider's own bill stays within the limits, of the run and of all above it, whatever it reports and whatever is
+// lost.
 func (w *world) charge(e run.CallModel) {
 	u := w.usage(e)
 	w.used[e.String()] = u
-	w.bill.Input += u.Input
-	w.bill.Output += u.Output
-	w.billed += price(u)
-	l := w.state.Limits
-	if w.bill.Input > l.InputTokens || w.bill.Output > l.OutputTokens || (l.Cost > 0 && w.billed > float64(l.Cost)) {
-		w.fail("%s passes the budget: %d+%d tokens, %f of %s", e, w.bill.Input, w.bill.Output, w.billed/1e9, l.Cost)
+	for at := w; at != nil; at = at.parent {
+		at.bill.Input += u.Input
+		at.bill.Output += u.Output
+		at.billed += price(u)
+		l := at.state.Limits
+		if at.bill.Input > l.InputTokens || at.bill.Output > l.OutputTokens || (l.Cost > 0 && at.billed > float64(l.Cost)) {
+			w.fail("%s passes the budget: %d+%d tokens, %f of %s", e, at.bill.Input, at.bill.Output, at.billed/1e9, l.Cost)
+		}
+	}
+}
+
+// refund takes back what was charged for a request that was not sent.
+func (w *world) refund(e run.CallModel) {
+	u := w.used[e.String()]
+	for at := w; at != nil; at = at.parent {
+		at.bill.Input, at.bill.Output, at.billed = at.bill.Input-u.Input, at.bill.Output-u.Output, at.billed-price(u)
 	}
 }
 
@@ -223,7 +257,7 @@ func (w *world) mayBegin(e run.Effect, tool string) {
 
 // mayBeSent is I4, and the order of writes: what needs approval has enough of what is being asked, by different people, and
 // in time; no other call of the step that was asked for before a write is open when it is sent.
-func (w *world) mayBeSent(e run.CallTool, c run.Call) {
+func (w *world) mayBeSent(e run.Effect, c run.Call) {
 	if c.Rules.Approvals > 0 && (c.Ask == nil || len(w.consents[c.Ask.Digest]) < c.Rules.Approvals || !w.now.Before(c.Ask.Expires)) {
 		w.fail("%s was not approved: %s", e, w.state)
 	}
@@ -262,8 +296,8 @@ func (w *world) check(before, next run.State, events []run.Event) {
 		w.fail("a finished run changed: %s", before)
 	}
 	for _, c := range next.Calls {
-		if next.Finished() && c.Unsettled() {
-			w.fail("ended with a write that is not settled: %s", next)
+		if next.Finished() && c.Outstanding() {
+			w.fail("ended with a write that is not settled, or with a child: %s", next)
 		}
 	}
 	if n := next.Usage.ToolCalls; n > next.Limits.MaxToolCalls {
@@ -287,13 +321,23 @@ func (w *world) check(before, next run.State, events []run.Event) {
 func (w *world) crash() {
 	w.note("crash")
 	for _, id := range slices.Sorted(maps.Keys(w.inFlight)) {
-		c, ok := w.inFlight[id].(run.CallTool)
-		if f := w.tool(id); ok && (f == nil || f.InDoubt) && w.arrives() {
-			w.act(c)
+		f := w.tool(id)
+		if (f != nil && !f.InDoubt) || !w.arrives() {
+			continue
+		}
+		switch e := w.inFlight[id].(type) {
+		case run.CallTool:
+			w.act(e)
+		case run.StartChild:
+			w.start(e)
+		default:
 		}
 	}
 	clear(w.inFlight)
 	w.mailbox = nil
+	for _, id := range slices.Sorted(maps.Keys(w.children)) {
+		w.children[id].crash()
+	}
 }
 
 // finish lets an effect in flight come to its end.
@@ -304,8 +348,7 @@ func (w *world) finish(id string) {
 	case run.CallModel:
 		if w.state.Holds.Run+w.state.Holds.Model != "" {
 			// It was seen before the request left, which is not on the bill then.
-			u := w.used[e.String()]
-			w.bill.Input, w.bill.Output, w.billed = w.bill.Input-u.Input, w.bill.Output-u.Output, w.billed-price(u)
+			w.refund(e)
 			w.mailbox = append(w.mailbox, run.NotSent{Step: e.Step, Attempt: e.Attempt, At: w.now})
 			return
 		}
@@ -336,6 +379,21 @@ func (w *world) finish(id string) {
 			w.act(e)
 		}
 		w.answer(e.CallID, e.Attempt, f)
+	case run.StartChild:
+		if !e.Again && w.state.Holds.Run+w.state.Holds.Tools[e.Tool] != "" {
+			w.mailbox = append(w.mailbox, run.NotSent{CallID: e.CallID, Attempt: e.Attempt, At: w.now})
+			return
+		}
+		f := w.tool(e.CallID)
+		if w.children[e.CallID] != nil {
+			f = nil // that it is there is an answer
+		}
+		if f == nil || (f.InDoubt && w.arrives()) {
+			w.start(e)
+		}
+		if f != nil {
+			w.answer(e.CallID, e.Attempt, f)
+		}
 	case run.LookUpTool:
 		switch {
 		case !w.answers():
@@ -409,13 +467,22 @@ func (w *world) isWrite(id string) bool {
 	if _, err := fmt.Sscanf(id, "s%dc%d", &step, &place); err != nil {
 		w.fail("call ID %q: %v", id, err)
 	}
-	return w.turns[step].Calls[place-1].Rules.Write
+	p := w.turns[step].Calls[place-1]
+	return p.Rules.Write && p.Grant == nil
 }
 
 // observe gives the events of the next pass: what finished, the time, and what is in flight according to the state with
 // nobody performing it, which the journal may have.
 func (w *world) observe() []run.Event {
 	events := append([]run.Event{run.Prepared{At: w.now, Context: 500}}, w.mailbox...)
+	if p := w.parent; p != nil {
+		if p.state.Finished() || p.state.Ending != nil {
+			events = append(events, run.CancelRequested{At: w.now, Reason: "its parent ended"})
+		}
+		if w.state.Holds.Run = ""; p.state.Phase == run.Suspended {
+			w.state.Holds.Run = "its parent is suspended"
+		}
+	}
 	events = append(events, run.TimePassed{At: w.now})
 	for _, c := range w.state.Calls {
 		if r, ok := w.results[c.ID]; ok && !c.Done() && !c.InFlight() {
@@ -452,7 +519,9 @@ func (w *world) observe() []run.Event {
 		}
 	}
 	for _, c := range w.state.Calls {
-		if c.InFlight() && orphan(c.ID) {
+		if c.Grant != nil && (c.InFlight() || c.Outstanding()) && orphan(c.ID) {
+			events = append(events, w.adoptChild(c)...)
+		} else if c.InFlight() && orphan(c.ID) {
 			events = append(events, w.adoptResult(c))
 		}
 	}

@@ -1,0 +1,285 @@
+// Copyright The Interlock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/interlock-dev/interlock/api/v1alpha1"
+	"github.com/interlock-dev/interlock/internal/arguments"
+	"github.com/interlock-dev/interlock/internal/journal"
+	"github.com/interlock-dev/interlock/internal/run"
+	"github.com/interlock-dev/interlock/internal/text"
+	"github.com/interlock-dev/interlock/internal/tool"
+)
+
+// childFinalizer keeps a child run from vanishing before its parent has charged what it used.
+const childFinalizer = "interlock.dev/charged-to-parent"
+
+// codeChildRefused is the code of a call whose child run the API server does not take.
+const codeChildRefused = "ChildRefused"
+
+func isChild(agentRun *v1alpha1.AgentRun) bool { return agentRun.Spec.Parent != nil }
+
+// childName is the name of the child run of a call: another run's, or another call's, is another one.
+func childName(parent *v1alpha1.AgentRun, callID string) string {
+	const most = 63
+	suffix := "-" + callID + "-" + arguments.Digest([]byte(string(parent.UID) + "/" + callID))[len("sha256:"):][:8]
+	return parent.Name[:min(len(parent.Name), most-len(suffix))] + suffix
+}
+
+// untilOf is the deadline of a child's parent; zero for all other runs.
+func untilOf(agentRun *v1alpha1.AgentRun) time.Time {
+	if !isChild(agentRun) {
+		return time.Time{}
+	}
+	return agentRun.Spec.Parent.Deadline.Time
+}
+
+// noChild is why a run may not call a tool that starts child runs; empty if it may, or if the tool starts none.
+func noChild(agentRun *v1alpha1.AgentRun, b *v1alpha1.ToolBinding) string {
+	agent := b.Spec.Backend.Agent
+	if agent == nil {
+		return ""
+	}
+	if value(agentRun.Spec.Limits.MaxDepth) < 1 {
+		return "starts child runs, and spec.limits.maxDepth of the run allows none below it"
+	}
+	for _, t := range agent.Tools {
+		if !slices.Contains(agentRun.Spec.Tools, t) {
+			return fmt.Sprintf("starts child runs with the tool %s, which is not in spec.tools of the run", t.Name)
+		}
+	}
+	return ""
+}
+
+// childDepth is how many levels there may be below a child run.
+func childDepth(parent *v1alpha1.AgentRun, b *v1alpha1.ToolBinding) int32 {
+	return min(value(b.Spec.Backend.Agent.Limits.MaxDepth), value(parent.Spec.Limits.MaxDepth)-1)
+}
+
+// grantOf is what the child runs of a binding may use at most; nil if it starts none.
+func grantOf(parent *v1alpha1.AgentRun, b *v1alpha1.ToolBinding) *run.Grant {
+	if b.Spec.Backend.Agent == nil {
+		return nil
+	}
+	l := b.Spec.Backend.Agent.Limits
+	if childDepth(parent, b) < 1 {
+		l.MaxChildren = new(int32(0))
+	}
+	return &run.Grant{
+		Steps: int(l.MaxSteps), ToolCalls: int(value(l.MaxToolCalls)), Children: int(value(l.MaxChildren)),
+		InputTokens: l.MaxInputTokens, OutputTokens: l.MaxOutputTokens, Cost: moneyOf(l.MaxCost),
+	}
+}
+
+// startChild makes sure that the child run of a call is there. Whether it is, the API server is asked first: what was asked for before is
+// not looked at again.
+func (r *AgentRunReconciler) startChild(ctx context.Context, req request, o *outcome) {
+	if found, err := r.findChild(ctx, req.run, req.call.ID); err != nil || found != nil {
+		o.started = found != nil
+		if err != nil {
+			o.unclear(ctx, err)
+		}
+		return
+	}
+	send, b, err := r.prepare(ctx, req)
+	if err != nil {
+		o.refuse(ctx, err, b)
+		return
+	}
+	child := childOf(req, b, string(send.call.Arguments))
+	err = r.Client.Create(ctx, child)
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		o.started = true
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
+		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses a child run", "child", child.Name)
+		o.fail(run.Failure{Code: codeChildRefused, Message: "The API server does not take the child run: " + text.Clip(text.Clean(err.Error()), maxMessage/2)}, b.Spec.Retry)
+	default:
+		o.unclear(ctx, err)
+	}
+}
+
+// unclear makes the outcome a doubt whether the child run is there.
+func (o *outcome) unclear(ctx context.Context, err error) {
+	ctrl.LoggerFrom(ctx).Error(err, "starting a child run")
+	o.failure = &run.Failure{Code: codeJournal, Message: "The API server could not be asked for the child run.", InDoubt: true, Backoff: time.Second}
+}
+
+// findChild gives the child run of a call; nil if it is not there. A run of that name that is not the child is an error.
+func (r *AgentRunReconciler) findChild(ctx context.Context, parent *v1alpha1.AgentRun, callID string) (*v1alpha1.AgentRun, error) {
+	var child v1alpha1.AgentRun
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: childName(parent, callID)}, &child)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the child run: %w", err)
+	case !isChild(&child) || child.Spec.Parent.UID != string(parent.UID) || child.Spec.Parent.CallID != callID:
+		return nil, fmt.Errorf("the run %s is in the place of a child", child.Name)
+	}
+	return &child, nil
+}
+
+// childOf makes the child run of a call: its grant is its limits, and it is for whom its parent is for.
+func childOf(req request, b *v1alpha1.ToolBinding, goal string) *v1alpha1.AgentRun {
+	parent, agent, g := req.run, b.Spec.Backend.Agent, *req.call.Grant
+	limits := agent.Limits
+	limits.MaxSteps, limits.MaxToolCalls, limits.MaxChildren = int32(g.Steps), count(g.ToolCalls), count(g.Children) //nolint:gosec // at most the parent's
+	limits.MaxInputTokens, limits.MaxOutputTokens, limits.MaxCost = g.InputTokens, g.OutputTokens, amountOf(g.Cost)
+	limits.MaxDepth = new(childDepth(parent, b))
+	child := &v1alpha1.AgentRun{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: parent.Namespace, Name: childName(parent, req.call.ID), Finalizers: []string{childFinalizer},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, v1alpha1.GroupVersion.WithKind("AgentRun"))},
+		},
+		Spec: v1alpha1.AgentRunSpec{
+			Goal: goal, Instructions: agent.Instructions, Model: parent.Spec.Model, Tools: agent.Tools, ServiceAccountName: parent.Spec.ServiceAccountName,
+			RequestedBy: parent.Spec.RequestedBy, Limits: limits,
+			Parent: &v1alpha1.ParentReference{Name: parent.Name, UID: string(parent.UID), CallID: req.call.ID, Deadline: *parent.Status.Deadline},
+		},
+	}
+	if agent.Model != nil {
+		child.Spec.Model = *agent.Model
+	}
+	return child
+}
+
+// adoptChild gives the events for a call whose child run nobody is starting: it has ended, or is not there. None while it goes on.
+func (r *AgentRunReconciler) adoptChild(ctx context.Context, p *pass, c run.Call) ([]run.Event, error) {
+	child, err := r.findChild(ctx, p.run, c.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case child == nil:
+		// It was never started: the journal may hold that the API server had refused it.
+		turn, _, err := r.Journal.Find(ctx, p.ref, p.before.Step)
+		if e := adoptResult(p, c, turn); err == nil && e != nil {
+			return []run.Event{e}, nil
+		}
+		return nil, err
+	}
+	s := stateOf(child)
+	if !s.Finished() {
+		return nil, nil
+	}
+	e := run.ChildEnded{CallID: c.ID, At: p.now, Spent: new(s.Spent())}
+	if s.Termination.Reason != run.ReasonFinal {
+		e.Failure = &run.Failure{At: p.now, Code: run.CodeChildFailed, Message: text.Clip(fmt.Sprintf(
+			"The child run %s ended with %s. %s", child.Name, s.Termination, s.Termination.Message), maxMessage)}
+		return []run.Event{e}, nil
+	}
+	result, err := r.answerOfChild(ctx, p, child, s)
+	if err != nil {
+		return nil, err
+	}
+	e.Tokens, e.Digest = result.MaxTokens(), arguments.Digest(result.Data)
+	if p.outcomes == nil {
+		p.outcomes = map[string]*outcome{}
+	}
+	p.outcomes["child/"+c.ID] = &outcome{at: p.now, step: p.before.Step, callID: c.ID, attempt: c.Attempt, result: &result}
+	return []run.Event{e}, nil
+}
+
+// answerOfChild makes a tool's result of what a child run answered. What it cites, its parent may cite.
+func (r *AgentRunReconciler) answerOfChild(ctx context.Context, p *pass, child *v1alpha1.AgentRun, s run.State) (run.ToolResult, error) {
+	most := int32(16384)
+	c, _ := p.before.Call(child.Spec.Parent.CallID)
+	if b, _, err := r.toolBinding(ctx, p.ref.Namespace, c.Tool); err != nil {
+		return run.ToolResult{}, err
+	} else if b != nil {
+		most = b.Spec.Result.MaxBytes
+	}
+	data, err := json.Marshal(map[string]string{"run": child.Name, "answer": s.Answer.Text})
+	if err != nil {
+		return run.ToolResult{}, fmt.Errorf("encoding the answer of a child run: %w", err)
+	}
+	result, err := tool.Bound(data, min(int(most), journal.MaxStepResults/max(len(p.before.Calls), 1)))
+	if err != nil {
+		return run.ToolResult{}, fmt.Errorf("bounding the answer of a child run: %w", err)
+	}
+	result.ObservedAt = s.Completed
+	for _, citation := range s.Answer.Citations {
+		result.Sources = append(result.Sources, citation.Source)
+	}
+	return journal.Fit(result, len(p.before.Calls)), nil
+}
+
+// parentOf gives the parent of a child run; nil if it is gone, or of a run that has none.
+func (r *AgentRunReconciler) parentOf(ctx context.Context, agentRun *v1alpha1.AgentRun) (*v1alpha1.AgentRun, error) {
+	if !isChild(agentRun) {
+		return nil, nil
+	}
+	var parent v1alpha1.AgentRun
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: agentRun.Namespace, Name: agentRun.Spec.Parent.Name}, &parent)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && string(parent.UID) != agentRun.Spec.Parent.UID:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the parent: %w", err)
+	}
+	return &parent, nil
+}
+
+// ending reports whether a parent has ended, or is about to.
+func ending(parent *v1alpha1.AgentRun) bool {
+	return parent == nil || !parent.DeletionTimestamp.IsZero() || parent.Spec.Cancel != nil || parent.Status.Ending != nil || parent.Status.Termination != nil
+}
+
+func suspended(parent *v1alpha1.AgentRun) bool {
+	return parent.Spec.Suspend || parent.Status.Phase == v1alpha1.PhaseSuspended
+}
+
+// letGo lets a child run that has ended be deleted, once its parent has charged what it used, or has ended or gone itself.
+func (r *AgentRunReconciler) letGo(ctx context.Context, p *pass) error {
+	if !controllerutil.ContainsFinalizer(p.run, childFinalizer) {
+		return nil
+	}
+	parent, err := r.parentOf(ctx, p.run)
+	if err != nil {
+		return err
+	}
+	if parent != nil && parent.Status.Termination == nil {
+		c, ok := stateOf(parent).Call(p.run.Spec.Parent.CallID)
+		if (ok && !c.Done()) || (!ok && int(parent.Status.Step) <= stepOf(run.Call{ID: p.run.Spec.Parent.CallID})) {
+			return nil
+		}
+	}
+	updated := p.run.DeepCopy()
+	controllerutil.RemoveFinalizer(updated, childFinalizer)
+	if err := r.Client.Patch(ctx, updated, client.MergeFromWithOptions(p.run, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("letting a child run go: %w", client.IgnoreNotFound(err))
+	}
+	p.run = updated
+	return nil
+}
+
+// grantFrom and grantStatus translate what a child run may use.
+func grantFrom(g *v1alpha1.Grant) *run.Grant {
+	if g == nil {
+		return nil
+	}
+	return &run.Grant{
+		Steps: int(value(g.Steps)), ToolCalls: int(value(g.ToolCalls)), Children: int(value(g.Children)),
+		InputTokens: value(g.InputTokens), OutputTokens: value(g.OutputTokens), Cost: moneyOf(g.Cost),
+	}
+}
+
+func grantStatus(g run.Grant) *v1alpha1.Grant {
+	return &v1alpha1.Grant{
+		Steps: count(g.Steps), ToolCalls: count(g.ToolCalls), Children: count(g.Children),
+		InputTokens: new(g.InputTokens), OutputTokens: new(g.OutputTokens), Cost: amountOf(g.Cost),
+	}
+}
