@@ -73,6 +73,11 @@ type ModelBindingSpec struct {
 	// +optional
 	Rate *RateLimit `json:"rate,omitempty"`
 
+	// breaker keeps requests from the other side while that is down: after so many failures in a row nothing is sent for a while, and
+	// then one attempt at a time, until the first that is answered closes it. Left out, there is none.
+	// +optional
+	Breaker *CircuitBreaker `json:"breaker,omitempty"`
+
 	// concurrency bounds the requests under way at once through this binding.
 	// +optional
 	// +default={}
@@ -322,6 +327,10 @@ type ModelBindingStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// breaker says how spec.breaker stands; absent without one. It is kept in memory: an operator that starts begins with it closed.
+	// +optional
+	Breaker *BreakerStatus `json:"breaker,omitempty"`
 }
 
 // ModelBinding is one model that runs in its namespace may ask.

@@ -3,6 +3,8 @@
 
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // Condition types that more than one Kind has.
 const (
 	// ConditionReady is the one to wait for. On a binding it says that runs may use it; on an AgentRun that it ended with
@@ -76,6 +78,61 @@ type RateLimit struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	Burst int32 `json:"burst,omitempty"`
+}
+
+// CircuitBreaker says when nothing is sent any more, and for how long. What counts is that the other side can't be reached, does not
+// answer in time, is overloaded, or answers that it failed (5xx); that it refuses what was asked does not.
+type CircuitBreaker struct {
+	// failures is how many failures in a row open it, over all runs. Default 5, between 1 and 100.
+	// +optional
+	// +default=5
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Failures int32 `json:"failures,omitempty"`
+
+	// openSeconds is how long it stays open before an attempt is let through. Default 30, between 1 and 3600.
+	// +optional
+	// +default=30
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	OpenSeconds int32 `json:"openSeconds,omitempty"`
+}
+
+// BreakerState is how a breaker stands.
+// +kubebuilder:validation:Enum=Closed;Open;HalfOpen
+type BreakerState string
+
+// The states of a breaker.
+const (
+	// BreakerClosed: everything is sent.
+	BreakerClosed BreakerState = "Closed"
+	// BreakerOpen: nothing is, but look-ups of writes that were sent.
+	BreakerOpen BreakerState = "Open"
+	// BreakerHalfOpen: one attempt is sent at a time, to see whether it is answered.
+	BreakerHalfOpen BreakerState = "HalfOpen"
+)
+
+// Reasons of the events that tell of a breaker.
+const (
+	ReasonBreakerOpened   = "BreakerOpened"
+	ReasonBreakerHalfOpen = "BreakerHalfOpen"
+	ReasonBreakerClosed   = "BreakerClosed"
+)
+
+// BreakerStatus says how a breaker stands.
+type BreakerStatus struct {
+	// state is Closed, Open (nothing is sent) or HalfOpen (one attempt at a time is).
+	// +required
+	State BreakerState `json:"state,omitempty"`
+
+	// since is when it came to stand so.
+	// +required
+	Since metav1.Time `json:"since,omitzero"`
+
+	// failures counts the failures in a row that it has seen; absent while it is closed.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Failures int32 `json:"failures,omitempty"`
 }
 
 // RetryPolicy says how often a call that failed for a passing reason is tried again. What failed for good is not.

@@ -148,6 +148,11 @@ type ToolBindingSpec struct {
 	// +optional
 	Rate *RateLimit `json:"rate,omitempty"`
 
+	// breaker keeps calls from the other side while that is down: after so many failures in a row nothing is sent for a while, and
+	// then one attempt at a time, until the first that is answered closes it. Left out, there is none.
+	// +optional
+	Breaker *CircuitBreaker `json:"breaker,omitempty"`
+
 	// concurrency bounds the calls under way at once through this binding.
 	// +optional
 	// +default={}
@@ -345,6 +350,10 @@ type ToolBindingStatus struct {
 	// definition is the tool as its MCP server described it when it was accepted.
 	// +optional
 	Definition *ToolDefinition `json:"definition,omitempty"`
+
+	// breaker says how spec.breaker stands; absent without one. It is kept in memory: an operator that starts begins with it closed.
+	// +optional
+	Breaker *BreakerStatus `json:"breaker,omitempty"`
 }
 
 // ToolDefinition is a tool as its MCP server describes it.

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -135,7 +136,8 @@ func setup(ctx context.Context, manager ctrl.Manager, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := metrics.Registry.Register(controller.AdmissionGauge(ctx, policies)); err != nil {
+	breakers := controller.NewBreakerGauge()
+	if err := errors.Join(metrics.Registry.Register(controller.AdmissionGauge(ctx, policies)), metrics.Registry.Register(breakers)); err != nil {
 		return fmt.Errorf("registering a metric: %w", err)
 	}
 	if err := controller.AddIndexes(ctx, manager.GetFieldIndexer()); err != nil {
@@ -154,7 +156,7 @@ func setup(ctx context.Context, manager ctrl.Manager, o options) error {
 	}
 	bindings := new(controller.Waker[client.ObjectKey])
 	toolBindings := &controller.ToolBindingReconciler{
-		Client: manager.GetClient(), Clock: clock.RealClock{}, Recorder: recorder, Tools: tools, Admission: policies,
+		Client: manager.GetClient(), Clock: clock.RealClock{}, Recorder: recorder, Tools: tools, Breakers: breakers, Admission: policies,
 		Discoveries: controller.NewDiscoveries(o.maxEffects, bindings), Wake: bindings,
 	}
 	if err := toolBindings.SetupWithManager(manager); err != nil {
@@ -166,7 +168,7 @@ func setup(ctx context.Context, manager ctrl.Manager, o options) error {
 	if err := approvals.SetupWithManager(manager); err != nil {
 		return fmt.Errorf("setting up Approvals: %w", err)
 	}
-	modelBindings := &controller.ModelBindingReconciler{Client: manager.GetClient(), Recorder: recorder, Models: models}
+	modelBindings := &controller.ModelBindingReconciler{Client: manager.GetClient(), Recorder: recorder, Clock: clock.RealClock{}, Models: models, Breakers: breakers}
 	if err := modelBindings.SetupWithManager(manager); err != nil {
 		return fmt.Errorf("setting up ModelBindings: %w", err)
 	}

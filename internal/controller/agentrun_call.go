@@ -65,7 +65,14 @@ func (r *AgentRunReconciler) execute(ctx context.Context, req request, o *outcom
 		o.refuse(ctx, err, b)
 		return
 	}
-	result, err := send.server.Execute(ctx, send.call)
+	var result run.ToolResult
+	if open := r.throughBreaker(b, func() effect.Health {
+		result, err = send.server.Execute(ctx, send.call)
+		return toolHealth(ctx, err)
+	}); open != nil {
+		o.refuse(ctx, open, b)
+		return
+	}
 	if err != nil {
 		o.fail(toolFailure(err), b.Spec.Retry)
 		return
@@ -85,7 +92,14 @@ func (r *AgentRunReconciler) preview(ctx context.Context, req request, o *outcom
 		o.fail(run.Failure{Code: codeBindingGone, Message: "The tool's backend has no previews."}, b.Spec.Retry)
 		return
 	}
-	preview, err := writer.Preview(ctx, send.call)
+	var preview run.ToolPreview
+	if open := r.throughBreaker(b, func() effect.Health {
+		preview, err = writer.Preview(ctx, send.call)
+		return toolHealth(ctx, err)
+	}); open != nil {
+		o.refuse(ctx, open, b)
+		return
+	}
 	if err != nil {
 		o.fail(toolFailure(err), b.Spec.Retry)
 		return

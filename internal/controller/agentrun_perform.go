@@ -157,7 +157,14 @@ func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.Ag
 		return
 	}
 	request.ID, request.Step, request.Attempt, request.MaxOutputTokens = fmt.Sprintf("%s/s%d", ref.UID, o.step), o.step, o.attempt, int(e.MaxOutput)
-	reply, err := m.Complete(ctx, request)
+	var reply run.Reply
+	if wait, tried := r.Models.breaker(b).Try(func() effect.Health {
+		reply, err = m.Complete(ctx, request)
+		return modelHealth(ctx, err)
+	}); !tried {
+		o.failure = new(breakerOpen("the model "+b.Name, wait))
+		return
+	}
 	if err != nil {
 		o.fail(modelFailure(err), b.Spec.Retry)
 		return

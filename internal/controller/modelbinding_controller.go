@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +30,10 @@ import (
 type ModelBindingReconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
 	Models   *Models
+	// Breakers shows how the breakers of bindings stand.
+	Breakers BreakerGauge
 }
 
 var _ reconcile.ObjectReconciler[*v1alpha1.ModelBinding] = (*ModelBindingReconciler)(nil)
@@ -59,21 +63,46 @@ func (r *ModelBindingReconciler) Reconcile(ctx context.Context, b *v1alpha1.Mode
 	default:
 		return ctrl.Result{}, fmt.Errorf("opening the model: %w", err)
 	}
+	breaker, halfOpen := breakerStatus(r.Models.breaker(b), b.Status.Breaker, r.Clock.Now())
+	r.Breakers.set("ModelBinding", b, breaker)
+	again = sooner(again, halfOpen)
 	status := v1alpha1.ModelBindingStatus{
 		Conditions:         v.conditions(b.Status.Conditions, b.Generation),
-		ObservedGeneration: b.Generation,
+		ObservedGeneration: b.Generation, Breaker: breaker,
 	}
 	if equality.Semantic.DeepEqual(b.Status, status) {
 		return again, nil
 	}
 	updated := b.DeepCopy()
 	updated.Status = status
-	return again, v.record(ctx, r.Client, r.Recorder, updated)
+	known := b.DeepCopy()
+	known.Status.Breaker = breaker
+	record := v.record
+	if equality.Semantic.DeepEqual(known.Status, status) {
+		record = recordOnly
+	}
+	if err := record(ctx, r.Client, r.Recorder, updated); err != nil {
+		return again, err
+	}
+	tellBreaker(r.Recorder, updated, b.Status.Breaker, breaker)
+	return again, nil
+}
+
+// recordOnly writes a status in which the verdict is not news.
+func recordOnly(ctx context.Context, c client.Client, _ events.EventRecorder, o client.Object) error {
+	if err := c.Status().Update(ctx, o); err != nil {
+		return fmt.Errorf("recording how the breaker stands: %w", err)
+	}
+	return nil
 }
 
 // SetupWithManager registers the reconciler.
 func (r *ModelBindingReconciler) SetupWithManager(m ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(m).
-		For(&v1alpha1.ModelBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}, dropped(func(o client.Object) { r.Models.Drop(o.GetUID()) }))).
+		For(&v1alpha1.ModelBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}, dropped(func(o client.Object) {
+			r.Models.Drop(o.GetUID())
+			r.Breakers.set("ModelBinding", o, nil)
+		}))).
+		WatchesRawSource(r.Models.wake.source(func(k client.ObjectKey) reconcile.Request { return reconcile.Request{NamespacedName: k} })).
 		Complete(reconcile.AsReconciler(m.GetClient(), r))
 }

@@ -28,6 +28,9 @@ type Models struct {
 	reader           client.Reader
 	bulkheads        effect.Bulkheads
 	paces            effect.Paces
+	breakers         effect.Breakers
+	// wake is told of a binding whose breaker has changed.
+	wake Waker[client.ObjectKey]
 
 	mu   sync.Mutex
 	open map[types.UID]openModel
@@ -147,4 +150,5 @@ func (ms *Models) Drop(uid types.UID) {
 	delete(ms.open, uid)
 	ms.bulkheads.Drop(string(uid))
 	ms.paces.Drop(string(uid))
+	ms.breakers.Drop(string(uid))
 }

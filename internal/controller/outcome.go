@@ -77,9 +77,21 @@ func missingUnless(ok bool) error {
 	return journal.ErrMissing
 }
 
+// modelError gives the port's error in err; nil if there is none.
+func modelError(err error) *model.Error {
+	e, _ := errors.AsType[*model.Error](err)
+	return e
+}
+
+// toolError gives the port's error in err; nil if there is none.
+func toolError(err error) *tool.Error {
+	e, _ := errors.AsType[*tool.Error](err)
+	return e
+}
+
 func modelFailure(err error) run.Failure {
-	var e *model.Error
-	if !errors.As(err, &e) {
+	e := modelError(err)
+	if e == nil {
 		return run.Failure{Code: string(model.ReasonUnavailable), Message: "The model could not be asked.", Retryable: true}
 	}
 	return run.Failure{
@@ -89,12 +101,17 @@ func modelFailure(err error) run.Failure {
 }
 
 func toolFailure(err error) run.Failure {
-	var e *tool.Error
-	if !errors.As(err, &e) {
+	e := toolError(err)
+	if e == nil {
 		return run.Failure{Code: tool.CodeUnavailable, Message: "The tool could not be called.", Retryable: true, InDoubt: true}
 	}
+	code := text.Clip(e.Code, maxCode)
+	if code == run.CodeBreakerOpen {
+		// That one is ours to say: it costs the call nothing.
+		code = tool.CodeToolError
+	}
 	return run.Failure{
-		Code: text.Clip(e.Code, maxCode), Message: text.Clip(text.Clean(e.Message), maxMessage), Retryable: e.Retryable, RetryAfter: e.RetryAfter,
+		Code: code, Message: text.Clip(text.Clean(e.Message), maxMessage), Retryable: e.Retryable, RetryAfter: e.RetryAfter,
 		InDoubt: e.Outcome == tool.InDoubt, Changed: e.Changed,
 	}
 }

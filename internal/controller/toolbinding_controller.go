@@ -42,6 +42,8 @@ type ToolBindingReconciler struct {
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
 	Tools    *Tools
+	// Breakers shows how the breakers of bindings stand.
+	Breakers BreakerGauge
 	// Admission says whether tools that write may be used.
 	Admission Admission
 	// Discoveries is where MCP servers are asked; Wake is what it wakes bindings with.
@@ -74,9 +76,13 @@ var _ reconcile.ObjectReconciler[*v1alpha1.ToolBinding] = (*ToolBindingReconcile
 
 // Reconcile records whether the binding can be used, if that is news.
 func (r *ToolBindingReconciler) Reconcile(ctx context.Context, b *v1alpha1.ToolBinding) (ctrl.Result, error) {
+	breaker, halfOpen := breakerStatus(r.Tools.breaker(b), b.Status.Breaker, r.Clock.Now())
+	r.Breakers.set("ToolBinding", b, breaker)
 	v, definition, again := r.judge(ctx, b)
+	again = sooner(again, halfOpen)
 	if v.reason == "" {
-		return again, nil
+		// What the server says is not known yet, and how the breaker stands is.
+		return again, r.recordBreaker(ctx, b, breaker)
 	}
 	digest, err := rulesDigest(b)
 	if err != nil {
@@ -89,14 +95,37 @@ func (r *ToolBindingReconciler) Reconcile(ctx context.Context, b *v1alpha1.ToolB
 	status := v1alpha1.ToolBindingStatus{
 		Conditions:         weaknesses(v.conditions(b.Status.Conditions, b.Generation), b, definition),
 		ObservedGeneration: b.Generation, RulesGeneration: rules, RulesDigest: digest,
-		Definition: definition,
+		Definition: definition, Breaker: breaker,
 	}
 	if equality.Semantic.DeepEqual(b.Status, status) {
 		return again, nil
 	}
+	known := b.DeepCopy()
+	known.Status.Breaker = breaker
+	if equality.Semantic.DeepEqual(known.Status, status) {
+		return again, r.recordBreaker(ctx, b, breaker)
+	}
 	updated := b.DeepCopy()
 	updated.Status = status
-	return again, v.record(ctx, r.Client, r.Recorder, updated)
+	if err := v.record(ctx, r.Client, r.Recorder, updated); err != nil {
+		return again, err
+	}
+	tellBreaker(r.Recorder, updated, b.Status.Breaker, breaker)
+	return again, nil
+}
+
+// recordBreaker writes how the breaker stands, if that is news.
+func (r *ToolBindingReconciler) recordBreaker(ctx context.Context, b *v1alpha1.ToolBinding, breaker *v1alpha1.BreakerStatus) error {
+	if equality.Semantic.DeepEqual(b.Status.Breaker, breaker) {
+		return nil
+	}
+	updated := b.DeepCopy()
+	updated.Status.Breaker = breaker
+	if err := r.Client.Status().Update(ctx, updated); err != nil {
+		return fmt.Errorf("recording how the breaker stands: %w", err)
+	}
+	tellBreaker(r.Recorder, updated, b.Status.Breaker, breaker)
+	return nil
 }
 
 // judge gives the verdict on a binding, and the definition that it rests on. An empty verdict: it is not known yet.
@@ -231,7 +260,9 @@ func (r *ToolBindingReconciler) SetupWithManager(m ctrl.Manager) error {
 		For(&v1alpha1.ToolBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}, dropped(func(o client.Object) {
 			r.Discoveries.Stop(client.ObjectKeyFromObject(o))
 			r.Tools.Drop(o.GetUID())
+			r.Breakers.set("ToolBinding", o, nil)
 		}))).
+		WatchesRawSource(r.Tools.wake.source(func(k client.ObjectKey) reconcile.Request { return reconcile.Request{NamespacedName: k} })).
 		WatchesRawSource(r.Wake.source(func(k client.ObjectKey) reconcile.Request { return reconcile.Request{NamespacedName: k} }))
 	for _, o := range r.Admission.Watched() {
 		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(r.writers))

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/interlock-dev/interlock/api/v1alpha1"
 	"github.com/interlock-dev/interlock/internal/approval"
@@ -25,6 +26,9 @@ type Tools struct {
 	http, mcp tool.Factory
 	bulkheads effect.Bulkheads
 	paces     effect.Paces
+	breakers  effect.Breakers
+	// wake is told of a binding whose breaker has changed.
+	wake Waker[client.ObjectKey]
 
 	mu          sync.Mutex
 	connections map[types.UID]connection
@@ -192,6 +196,7 @@ func (ts *Tools) Drop(uid types.UID) {
 	delete(ts.open, uid)
 	ts.bulkheads.Drop(string(uid))
 	ts.paces.Drop(string(uid))
+	ts.breakers.Drop(string(uid))
 }
 
 // Close closes everything.

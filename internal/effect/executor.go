@@ -10,6 +10,7 @@ package effect
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -57,6 +58,10 @@ type Job[K comparable, O any] struct {
 	Do func(ctx context.Context) O
 }
 
+// ErrDeadline is the cause of the end of a job's context at Job.Deadline, rather than after Job.Timeout: its owner's time was over,
+// which says nothing of the other side.
+var ErrDeadline = errors.New("the owner's time is over")
+
 // New makes an Executor with at most limit effects under way at once. Wake is called, from any goroutine, each time one has
 // finished; it must not block.
 func New[K comparable, O any](limit int, wake func(owner K)) *Executor[K, O] {
@@ -82,7 +87,7 @@ func (x *Executor[K, O]) Start(ctx context.Context, job Job[K, O]) bool {
 	if _, ok := o.finished[job.ID]; ok {
 		return false
 	}
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), job.Deadline)
+	ctx, cancel := context.WithDeadlineCause(context.WithoutCancel(ctx), job.Deadline, ErrDeadline)
 	e := &underWay{cancel}
 	o.inFlight[job.ID] = e
 	x.done.Go(func() {

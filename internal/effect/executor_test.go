@@ -83,9 +83,10 @@ func TestExecutor_startsAJobOnceAtATime(t *testing.T) {
 func TestExecutor_endsAJobWhenItsTimeIsOver(t *testing.T) {
 	for name, test := range map[string]struct {
 		deadline, timeout, want time.Duration
+		cause                   error
 	}{
-		"by the timeout":  {time.Hour, time.Minute, time.Minute},
-		"by the deadline": {time.Second, time.Minute, time.Second},
+		"by the timeout":  {time.Hour, time.Minute, time.Minute, context.DeadlineExceeded},
+		"by the deadline": {time.Second, time.Minute, time.Second, effect.ErrDeadline},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -94,6 +95,9 @@ func TestExecutor_endsAJobWhenItsTimeIsOver(t *testing.T) {
 				begin := time.Now()
 				j := job("1", func(ctx context.Context) string {
 					untilDone(ctx)
+					if cause := context.Cause(ctx); !errors.Is(cause, test.cause) {
+						t.Errorf("ended by %v, want %v", cause, test.cause)
+					}
 					return time.Since(begin).String()
 				})
 				j.Deadline, j.Timeout = begin.Add(test.deadline), test.timeout

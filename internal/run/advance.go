@@ -134,16 +134,20 @@ func (c *Call) execute() Effect {
 	}
 }
 
-// executeAgain sends a call once more, or ends the run if the budget does not hold it.
+// executeAgain sends a call once more, or ends the run if the budget does not hold it. An attempt that a breaker kept from being
+// sent was counted for this one.
 func (s State) executeAgain(i int, at time.Time) (State, []Effect) {
+	counted := s.Calls[i].State == CallBackoff && s.Calls[i].Code == CodeBreakerOpen
 	switch {
-	case s.left().ToolCalls > 0:
+	case counted, s.left().ToolCalls > 0:
 	case s.childrenOut() > 0:
 		return s.budgetSpent(i, at)
 	default:
 		return s.end(at, s.toolCallsSpent(s.Calls[i].ID))
 	}
-	s.Usage.ToolCalls++
+	if !counted {
+		s.Usage.ToolCalls++
+	}
 	if s.Calls[i].Grant != nil {
 		s.Calls[i].park()
 		return s.goOn(at)
@@ -191,7 +195,9 @@ func (s State) toolFailed(e ToolFailed) (State, []Effect) {
 	case f.Changed && c.State == CallExecuting && c.Preview != nil && s.Ending == nil:
 		return s.previewAgain(i, f)
 	}
-	c.Failures++
+	if f.Code != CodeBreakerOpen {
+		c.Failures++
+	}
 	if at, ok := s.retryAt(c.OperationID, c.Failures, f); ok && s.Ending == nil && c.State != CallLookingUp {
 		c.State, c.NotBefore, c.Code = CallBackoff, at, f.Code
 		s.Phase = s.phase()

@@ -295,7 +295,9 @@ func (s State) modelFailed(e ModelFailed) (State, []Effect) {
 		s.settle(TokenUsage{})
 	}
 	s.Model.Code = f.Code
-	s.Model.Failures++
+	if f.Code != CodeBreakerOpen {
+		s.Model.Failures++
+	}
 	if !f.At.Before(s.Deadline) {
 		// It was the deadline that ended the request.
 		return s.timePassed(f.At)

@@ -12,6 +12,10 @@ import (
 // CodeRunEnded is the code of a call that had no result when the run ended.
 const CodeRunEnded = "RunEnded"
 
+// CodeBreakerOpen is the code of an attempt that was not sent, since the other side has been down. It says nothing of the call: it
+// is no failure of it, and costs it neither one of its attempts nor a tool call.
+const CodeBreakerOpen = "BreakerOpen"
+
 // maxBackoff is the longest pause that we choose ourselves; the other side may ask for a longer one.
 const maxBackoff = time.Minute
 
@@ -89,7 +93,7 @@ func (s State) retryAt(key string, failures int, f Failure) (time.Time, bool) {
 // replay.
 func pause(key string, failures int, f Failure) time.Duration {
 	p := maxBackoff
-	if shift := failures - 1; shift < 16 {
+	if shift := max(failures, 1) - 1; shift < 16 {
 		p = min(f.Backoff<<shift, maxBackoff)
 	}
 	hash := fnv.New32a()

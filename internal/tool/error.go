@@ -57,12 +57,17 @@ type Error struct {
 	// Retryable: the same call may succeed later. RetryAfter is the server's advice; zero means none.
 	Retryable  bool
 	RetryAfter time.Duration
+	// Down: the server is down or overloaded, whatever its code says.
+	Down bool
 	// Err is the cause; it is never shown or stored.
 	Err error
 }
 
 // MaxMessageBytes bounds Error.Message.
 const MaxMessageBytes = 1024
+
+// IsDown reports whether the failure says that the server is down, overloaded or too slow, rather than what it thinks of the call.
+func (e *Error) IsDown() bool { return e.Down || e.Code == CodeUnavailable || e.Code == CodeTimeout }
 
 // Error gives the code and the safe message only.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }

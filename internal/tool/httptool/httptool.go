@@ -162,7 +162,7 @@ func problemOf(response *http.Response, body []byte) *tool.Error {
 	status := response.StatusCode
 	e := &tool.Error{
 		Code: codeOf(status), Message: fmt.Sprintf("The tool server answered with status %d.", status), Outcome: tool.Refused,
-		Retryable: passing(status), RetryAfter: tool.RetryAfter(response.Header),
+		Retryable: passing(status), RetryAfter: tool.RetryAfter(response.Header), Down: passing(status),
 	}
 	// A gateway may have answered while the server went on.
 	if status >= http.StatusInternalServerError {
