@@ -3,7 +3,10 @@
 
 package v1alpha1_test
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
 
 const (
 	namePattern     = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -294,6 +297,31 @@ var kinds = map[string]kind{
 			"spec.scripted.turns[].usage.reasoning":        number(0, 1000000000),
 
 			"status.observedGeneration": atLeast(1),
+		}),
+	},
+	"RunPolicy": {
+		files: []string{"runpolicy.yaml"},
+		bounds: with(conditionBounds, map[string]bound{
+			"":                                                   needs("spec"),
+			"spec":                                               needs("namespaceSelector"),
+			"spec.maxLimits.deadlineSeconds":                     number(1, 604800),
+			"spec.maxLimits.maxCost":                             amount(),
+			"spec.maxLimits.maxInputTokens":                      number(1, 1000000000),
+			"spec.maxLimits.maxInvalid":                          number(0, 100),
+			"spec.maxLimits.maxOutputTokens":                     number(1, 1000000000),
+			"spec.maxLimits.maxRepeats":                          number(2, 1000),
+			"spec.maxLimits.maxSteps":                            number(1, 500),
+			"spec.maxLimits.maxToolCalls":                        number(0, 5000),
+			"spec.maxLimits.parallelism":                         number(1, 16),
+			"spec.models":                                        list(64),
+			"spec.models[]":                                      text(1, 63).matching(namePattern),
+			"spec.namespaceSelector.matchExpressions":            list(16),
+			"spec.namespaceSelector.matchExpressions[]":          needs("key", "operator"),
+			"spec.namespaceSelector.matchExpressions[].key":      text(1, 317).like(strings.Repeat("x", 253) + "/"),
+			"spec.namespaceSelector.matchExpressions[].operator": oneOf("In", "NotIn", "Exists", "DoesNotExist").but("Exists", "DoesNotExist"),
+			"spec.namespaceSelector.matchExpressions[].values":   list(32),
+			"spec.namespaceSelector.matchExpressions[].values[]": upTo(63),
+			"status.observedGeneration":                          atLeast(1),
 		}),
 	},
 	"Approval": {

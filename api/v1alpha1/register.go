@@ -20,6 +20,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&ToolBinding{}, &ToolBindingList{},
 		&ModelBinding{}, &ModelBindingList{},
 		&Turn{}, &TurnList{},
+		&RunPolicy{}, &RunPolicyList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -83,6 +83,7 @@ func expectedErrors() map[string][]string {
 		"ToolBinding": slices.Concat(
 			httpToolCreates.errors(), mcpToolCreates.errors(), httpAddresses().errors(), mcpAddresses().errors()),
 		"ModelBinding": slices.Concat(modelCreates.errors(), scriptCreates.errors(), modelAddresses().errors()),
+		"RunPolicy":    runPolicyCreates.errors(),
 		"Approval":     approvalUpdates.errors(),
 		"Turn":         slices.Concat(turnCreates.errors(), turnUpdates.errors()),
 	}
@@ -90,7 +91,11 @@ func expectedErrors() map[string][]string {
 
 func schemaOf(t *testing.T, kind string) schema {
 	t.Helper()
-	file := filepath.Join(crdDirectory, "interlock.dev_"+strings.ToLower(kind)+"s.yaml")
+	plural := strings.TrimSuffix(strings.ToLower(kind)+"s", "ys")
+	if plural != strings.ToLower(kind)+"s" {
+		plural += "ies"
+	}
+	file := filepath.Join(crdDirectory, "interlock.dev_"+plural+".yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +127,10 @@ func (s schema) isBounded() bool {
 	case "array":
 		return s.MaxItems != nil
 	case "object":
-		return len(s.Properties) > 0 && s.XPreserveUnknownFields == nil && s.AdditionalProperties == nil
+		if s.AdditionalProperties != nil {
+			return s.MaxProperties != nil && schema{*s.AdditionalProperties.Schema}.isBounded()
+		}
+		return len(s.Properties) > 0 && s.XPreserveUnknownFields == nil
 	}
 	return true
 }

@@ -140,6 +140,10 @@ func setup(ctx context.Context, manager ctrl.Manager, o options) error {
 	if err := errors.Join(metrics.Registry.Register(controller.AdmissionGauge(ctx, policies)), metrics.Registry.Register(breakers)); err != nil {
 		return fmt.Errorf("registering a metric: %w", err)
 	}
+	refusals := controller.NewRefusalCounter()
+	if err := metrics.Registry.Register(refusals); err != nil {
+		return fmt.Errorf("registering a metric: %w", err)
+	}
 	if err := controller.AddIndexes(ctx, manager.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -149,7 +153,7 @@ func setup(ctx context.Context, manager ctrl.Manager, o options) error {
 	agentRuns := &controller.AgentRunReconciler{
 		Client: manager.GetClient(), Clock: clock.RealClock{}, Recorder: recorder,
 		Journal: store, Tools: tools, Models: models, Principals: controller.NewPrincipals(direct), Admission: policies,
-		Effects: controller.NewEffects(o.maxEffects, runs), Wake: runs, Workers: o.workers,
+		Effects: controller.NewEffects(o.maxEffects, runs), Wake: runs, Workers: o.workers, Refusals: refusals,
 	}
 	if err := agentRuns.SetupWithManager(manager); err != nil {
 		return fmt.Errorf("setting up AgentRuns: %w", err)
@@ -171,6 +175,10 @@ func setup(ctx context.Context, manager ctrl.Manager, o options) error {
 	modelBindings := &controller.ModelBindingReconciler{Client: manager.GetClient(), Recorder: recorder, Clock: clock.RealClock{}, Models: models, Breakers: breakers}
 	if err := modelBindings.SetupWithManager(manager); err != nil {
 		return fmt.Errorf("setting up ModelBindings: %w", err)
+	}
+	runPolicies := &controller.RunPolicyReconciler{Client: manager.GetClient(), Recorder: recorder}
+	if err := runPolicies.SetupWithManager(manager); err != nil {
+		return fmt.Errorf("setting up RunPolicies: %w", err)
 	}
 	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding a health check: %w", err)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-//go:embed approvals.yaml operator.yaml prices.yaml runs.yaml secrets.yaml stamp.yaml
+//go:embed approvals.yaml operator.yaml policies.yaml prices.yaml runs.yaml secrets.yaml stamp.yaml
 var files embed.FS
 
 // Objects gives the policies, their bindings and their parameters.

@@ -118,6 +118,8 @@ var rows = map[string]row{
 	"the status of a ToolBinding by a namespace's owner": {
 		"owner", writesStatus("ToolBinding"), "interlock-written-by-operator", wantOperator,
 	},
+	// Its status is not of a namespace, so who may do anything is the one who could write it.
+	"the status of a RunPolicy by an administrator": {"", writesStatus("RunPolicy"), "interlock-written-by-operator", wantOperator},
 	"the status of a ModelBinding by a namespace's owner": {
 		"owner", writesStatus("ModelBinding"), "interlock-written-by-operator", wantOperator,
 	},

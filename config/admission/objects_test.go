@@ -128,7 +128,9 @@ func stored() []client.Object {
 	priced.Name, priced.Spec.Price = "priced", &v1alpha1.ModelPrice{Input: "1", Output: "2"}
 	turn := aTurn()
 	turn.Name = turnName
-	return append(all, priced, turn)
+	policy := &v1alpha1.RunPolicy{ObjectMeta: metav1.ObjectMeta{Name: "stored"}}
+	policy.Spec.NamespaceSelector = &v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{"kubernetes.io/metadata.name": "elsewhere"}}
+	return append(all, priced, turn, policy)
 }
 
 func aToken(seconds int64, audiences ...string) *authenticationv1.TokenRequest {

@@ -173,7 +173,7 @@ func (r *AgentRunReconciler) prepare(ctx context.Context, req request) (sendable
 	if bindingOf(b) != call.Binding {
 		return sendable{}, b, &refusal{Code: codeToolChanged, Message: toolChanged}
 	}
-	if b.Spec.Suspend || r.suspendedNow(ctx, req.run) {
+	if b.Spec.Suspend || r.heldNow(ctx, req.run) {
 		return sendable{}, b, errHeld
 	}
 	bytes, err := r.argumentsOf(ctx, req)

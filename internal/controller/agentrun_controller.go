@@ -52,6 +52,8 @@ type AgentRunReconciler struct {
 	// Effects is where models and tools are called; Wake is what it wakes runs with.
 	Effects *Effects
 	Wake    *Waker[RunKey]
+	// Refusals counts the runs that RunPolicies have refused; nil if nobody counts.
+	Refusals *RefusalCounter
 	// Workers is how many runs are looked at side by side.
 	Workers int
 
@@ -88,6 +90,9 @@ type pass struct {
 	outcomes map[string]*outcome
 	// orphan: the run is a child, and its parent has ended or is about to.
 	orphan bool
+	// policies are the RunPolicies of the namespace, and refusal is why one of them ends the run; nil if none does.
+	policies []v1alpha1.RunPolicy
+	refusal  *policyRefusal
 
 	// Set by decide.
 	after   run.State
@@ -188,6 +193,8 @@ func (r *AgentRunReconciler) SetupWithManager(m ctrl.Manager) error {
 		Watches(&v1alpha1.AgentRun{}, family()).
 		Watches(&v1alpha1.ToolBinding{}, r.runsWaitingFor("tool/")).
 		Watches(&v1alpha1.ModelBinding{}, r.runsWaitingFor("model/")).
+		Watches(&v1alpha1.RunPolicy{}, r.runsUnderPolicy(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(aNamespace(), r.runsOfNamespace(), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Watches(&v1alpha1.Approval{}, handler.EnqueueRequestsFromMapFunc(runOfApproval), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(r.Wake.source(func(k RunKey) reconcile.Request { return reconcile.Request{NamespacedName: k.NamespacedName} })).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})

@@ -17,10 +17,10 @@ import (
 
 const runSuspended = "the run is suspended (spec.suspend)"
 
-// holds looks which switches are thrown that the run has to heed: its own, its model's, and those of the tools that it is
+// holds looks which switches are thrown that the run has to heed: its own, those of policies, its model's, and those of the tools that it is
 // about to call.
 func (r *AgentRunReconciler) holds(ctx context.Context, p *pass, model *v1alpha1.ModelBinding) (run.Holds, error) {
-	h := run.Holds{Tools: map[string]string{}}
+	h := run.Holds{Run: suspendedBy(p.policies), Tools: map[string]string{}}
 	if p.run.Spec.Suspend {
 		h.Run = runSuspended
 	}

@@ -40,6 +40,9 @@ func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
 		return err
 	}
 	p.before.Terms = termsOf(b)
+	if p.policies, err = policiesOf(ctx, r.Client, p.run.Namespace); err != nil {
+		return err
+	}
 	if p.before.Holds, err = r.holds(ctx, p, b); err != nil {
 		return err
 	}
@@ -72,7 +75,7 @@ func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
 		p.events = append(p.events, e)
 	}
 	p.events = append(p.events, wishes(p, deleted)...)
-	for _, look := range []func(context.Context, *pass) ([]run.Event, error){r.prepared, r.answers, r.orphans, r.held} {
+	for _, look := range []func(context.Context, *pass) ([]run.Event, error){r.allowed, r.prepared, r.answers, r.orphans, r.held} {
 		events, err := look(ctx, p)
 		if err != nil {
 			return err

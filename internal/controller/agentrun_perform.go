@@ -132,7 +132,7 @@ func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.Ag
 		o.fail(run.Failure{Code: codeBindingGone, Message: "The ModelBinding can't be read.", Retryable: true, Unsent: true}, retry)
 		return
 	}
-	if o.held = b.Spec.Suspend || r.suspendedNow(ctx, agentRun); o.held {
+	if o.held = b.Spec.Suspend || r.heldNow(ctx, agentRun); o.held {
 		return
 	}
 	history, err := r.Journal.History(ctx, ref, o.step-1)

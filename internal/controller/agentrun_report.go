@@ -169,6 +169,9 @@ func callText(c run.Call) string {
 // recorded has not happened. The related Turn makes the events of each step their own; otherwise the recorder would fold
 // them into one.
 func (r *AgentRunReconciler) report(p *pass) {
+	if t := p.after.Termination; t != nil && p.refusal != nil && t.Detail == p.refusal.detail {
+		r.Refusals.count(p.refusal)
+	}
 	kind := corev1.EventTypeNormal
 	if p.after.Finished() && p.after.Phase != run.Succeeded {
 		kind = corev1.EventTypeWarning

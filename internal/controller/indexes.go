@@ -15,8 +15,10 @@ import (
 
 // The indexes of the cache.
 const (
-	// runsByWait finds the runs that wait for a binding ("model/name", "tool/name"), and those that wait for people ("approval").
+	// runsByWait finds the runs that wait for a binding ("model/name", "tool/name"), those that wait for people ("approval"), and all
+	// that have not ended ("unfinished").
 	runsByWait = "interlock.dev/waits-for"
+	unfinished = "unfinished"
 	// runsByPrincipal finds runs by the user name that they act as.
 	runsByPrincipal = "interlock.dev/principal"
 	// approvalsByRun finds Approvals by the UID of their run, approvalsByRunName by its name.
@@ -66,6 +68,9 @@ func ofApproval(key func(*v1alpha1.Approval) string) client.IndexerFunc {
 // waits gives what a run waits for: all that it needs, before it begins; and the tools of its calls that are not yet sent.
 func waits(agentRun *v1alpha1.AgentRun) []string {
 	var keys []string
+	if agentRun.Status.Termination == nil {
+		keys = append(keys, unfinished)
+	}
 	if agentRun.Status.Step == 0 {
 		keys = append(keys, "model/"+agentRun.Spec.Model.Name)
 		for _, t := range agentRun.Spec.Tools {

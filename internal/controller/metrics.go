@@ -21,3 +21,21 @@ func AdmissionGauge(ctx context.Context, a Admission) prometheus.Collector {
 		return 0
 	})
 }
+
+// A RefusalCounter counts the runs that RunPolicies have refused after they were created, by policy and detail. What the API server
+// refuses, it counts itself.
+type RefusalCounter struct{ *prometheus.CounterVec }
+
+// NewRefusalCounter makes a RefusalCounter, to be registered.
+func NewRefusalCounter() *RefusalCounter {
+	return &RefusalCounter{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "interlock_runpolicy_refusals_total",
+		Help: "Runs that ended with PolicyDenied since a RunPolicy does not allow them, by policy and detail.",
+	}, []string{"policy", "detail"})}
+}
+
+func (c *RefusalCounter) count(r *policyRefusal) {
+	if c != nil {
+		c.WithLabelValues(r.policy, r.detail).Inc()
+	}
+}

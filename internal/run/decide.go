@@ -55,6 +55,8 @@ func Decide(s State, e Event) (State, []Effect) {
 		return s.suspended(e)
 	case Resumed:
 		return s.resumed(e.At)
+	case Refused:
+		return s.refusedBy(e)
 	case CancelRequested:
 		return s.end(e.At, Termination{Reason: ReasonCancelled, Message: "Cancelled: " + e.Reason})
 	case TimePassed:
