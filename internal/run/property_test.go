@@ -178,6 +178,8 @@ func noise(t *rapid.T, w *world) run.Event {
 		return run.Denied{CallID: id, Digest: "of something else", At: w.now}
 	case 4:
 		return run.Voided{CallID: id, At: w.now, Verdict: policy.Verdict{Code: "ToolChanged"}}
+	case 5:
+		return run.Refused{At: w.now, Detail: "AbovePolicy"}
 	}
 	return run.CancelRequested{At: w.now, Reason: "enough"}
 }

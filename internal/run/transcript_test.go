@@ -141,6 +141,8 @@ func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 		return run.Suspend{At: now}
 	case "resumed":
 		return run.Resumed{At: now}
+	case "refused":
+		return run.Refused{At: now, Detail: "AbovePolicy", Message: "That is too much."}
 	case "cancel":
 		return run.CancelRequested{At: now, Reason: reason}
 	case "time":

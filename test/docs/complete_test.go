@@ -63,6 +63,7 @@ func TestDocs_haveEachReasonAndCode(t *testing.T) {
 		"api/v1alpha1/agentrun_types.go":     "agentruns.md",
 		"api/v1alpha1/toolbinding_types.go":  "toolbindings.md",
 		"api/v1alpha1/modelbinding_types.go": "modelbindings.md",
+		"api/v1alpha1/runpolicy_types.go":    "runpolicies.md",
 		"internal/run":                       "agentruns.md",
 		"internal/policy":                    "agentruns.md",
 		"internal/model":                     "agentruns.md",
