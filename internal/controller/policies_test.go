@@ -27,6 +27,7 @@ func TestSelecting_asSelectorsDoEverywhere(t *testing.T) {
 		policyFor("not-in", expressing("team", v1alpha1.SelectorNotIn, "red")),
 		policyFor("exists", expressing("team", v1alpha1.SelectorExists)),
 		policyFor("absent", expressing("team", v1alpha1.SelectorDoesNotExist)),
+		policyFor("tier", expressing("example.com/tier", v1alpha1.SelectorExists)),
 		policyFor("label", v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{"team": "red"}}),
 		policyFor("all", v1alpha1.NamespaceSelector{}),
 	}
@@ -34,11 +35,12 @@ func TestSelecting_asSelectorsDoEverywhere(t *testing.T) {
 		labels map[string]string
 		want   string
 	}{
-		"a namespace with the label":         {map[string]string{"team": "red"}, "all exists in label"},
-		"a namespace with another value":     {map[string]string{"team": "blue"}, "all exists not-in"},
-		"a namespace without labels":         {nil, "absent all not-in"},
-		"a namespace with another label":     {map[string]string{"tier": "red"}, "absent all not-in"},
-		"a namespace with one of the values": {map[string]string{"team": "green"}, "all exists in not-in"},
+		"a namespace with the label":           {map[string]string{"team": "red"}, "all exists in label"},
+		"a namespace with another value":       {map[string]string{"team": "blue"}, "all exists not-in"},
+		"a namespace without labels":           {nil, "absent all not-in"},
+		"a namespace with another label":       {map[string]string{"tier": "red"}, "absent all not-in"},
+		"a namespace with a label of a domain": {map[string]string{"example.com/tier": ""}, "absent all not-in tier"},
+		"a namespace with one of the values":   {map[string]string{"team": "green"}, "all exists in not-in"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
