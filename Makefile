@@ -81,7 +81,7 @@ test/e2e/peers/node_modules: test/e2e/peers/package-lock.json
 
 ##@ Try
 
-control-plane: ## Build the Kubernetes that tests and the demo run on: ten minutes once, on two cores
+control-plane: ## Build the Kubernetes that tests and the demo run on: 15 to 25 minutes once, on two cores
 ifeq ($(KUBEBUILDER_ASSETS),$(BUILT_ASSETS))
 	@hack/controlplane/build.sh $(BUILT_ASSETS)
 endif
