@@ -312,6 +312,8 @@ var kinds = map[string]kind{
 			"spec.maxLimits.maxRepeats":                          number(2, 1000),
 			"spec.maxLimits.maxSteps":                            number(1, 500),
 			"spec.maxLimits.maxToolCalls":                        number(0, 5000),
+			"spec.maxLimits.maxChildren":                         number(0, 1000),
+			"spec.maxLimits.maxDepth":                            number(0, 8),
 			"spec.maxLimits.parallelism":                         number(1, 16),
 			"spec.models":                                        list(64),
 			"spec.models[]":                                      text(1, 63).matching(namePattern),

@@ -148,6 +148,18 @@ type LimitCeilings struct {
 	// +kubebuilder:validation:Maximum=1000
 	MaxRepeats int32 `json:"maxRepeats,omitempty"`
 
+	// maxChildren is the most that limits.maxChildren may be. Between 0 and 1000.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	MaxChildren *int32 `json:"maxChildren,omitempty"`
+
+	// maxDepth is the most that limits.maxDepth may be. Between 0 and 8.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=8
+	MaxDepth *int32 `json:"maxDepth,omitempty"`
+
 	// parallelism is the most that limits.parallelism may be. Between 1 and 16.
 	// +optional
 	// +kubebuilder:validation:Minimum=1

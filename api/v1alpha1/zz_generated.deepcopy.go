@@ -543,6 +543,16 @@ func (in *LimitCeilings) DeepCopyInto(out *LimitCeilings) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.MaxChildren != nil {
+		in, out := &in.MaxChildren, &out.MaxChildren
+		*out = new(int32)
+		**out = **in
+	}
+	if in.MaxDepth != nil {
+		in, out := &in.MaxDepth, &out.MaxDepth
+		*out = new(int32)
+		**out = **in
+	}
 	if in.MaxInvalid != nil {
 		in, out := &in.MaxInvalid, &out.MaxInvalid
 		*out = new(int32)

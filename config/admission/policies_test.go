@@ -134,6 +134,7 @@ func TestRunPolicies_sayWhatIsTooMuch(t *testing.T) {
 		MaxLimits: &v1alpha1.LimitCeilings{
 			MaxSteps: 25, DeadlineSeconds: 3600, MaxToolCalls: new(int32(100)), MaxInputTokens: 2_000_000, MaxOutputTokens: 200_000,
 			MaxCost: "2.5", MaxRepeats: 5, Parallelism: 4, MaxInvalid: new(int32(10)),
+			MaxChildren: new(int32(16)), MaxDepth: new(int32(1)),
 		},
 	})
 	limits := func(change func(*v1alpha1.RunLimits)) func(*v1alpha1.AgentRun) {
@@ -152,6 +153,8 @@ func TestRunPolicies_sayWhatIsTooMuch(t *testing.T) {
 		"spec.limits.maxRepeats is 6, and RunPolicy policy allows at most 5":                 limits(func(l *v1alpha1.RunLimits) { l.MaxRepeats = 6 }),
 		"spec.limits.parallelism is 5, and RunPolicy policy allows at most 4":                limits(func(l *v1alpha1.RunLimits) { l.Parallelism = 5 }),
 		"spec.limits.maxInvalid is 11, and RunPolicy policy allows at most 10":               limits(func(l *v1alpha1.RunLimits) { l.MaxInvalid = new(int32(11)) }),
+		"spec.limits.maxChildren is 17, and RunPolicy policy allows at most 16":              limits(func(l *v1alpha1.RunLimits) { l.MaxChildren = new(int32(17)) }),
+		"spec.limits.maxDepth is 2, and RunPolicy policy allows at most 1":                   limits(func(l *v1alpha1.RunLimits) { l.MaxDepth = new(int32(2)) }),
 		// As words, 10 would be below 2.5.
 		"spec.limits.maxCost is 10, and RunPolicy policy allows at most 2.5":              limits(func(l *v1alpha1.RunLimits) { l.MaxCost = "10" }),
 		"spec.limits.maxCost is not set, and RunPolicy policy allows at most 2.5: set it": limits(func(l *v1alpha1.RunLimits) { l.MaxCost = "" }),

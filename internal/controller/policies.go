@@ -118,6 +118,8 @@ func above(most *v1alpha1.LimitCeilings, limits v1alpha1.RunLimits, policy strin
 		{"maxInputTokens", limits.MaxInputTokens, most.MaxInputTokens, most.MaxInputTokens > 0},
 		{"maxOutputTokens", limits.MaxOutputTokens, most.MaxOutputTokens, most.MaxOutputTokens > 0},
 		{"maxRepeats", int64(limits.MaxRepeats), int64(most.MaxRepeats), most.MaxRepeats > 0},
+		{"maxChildren", int64(value(limits.MaxChildren)), int64(value(most.MaxChildren)), most.MaxChildren != nil},
+		{"maxDepth", int64(value(limits.MaxDepth)), int64(value(most.MaxDepth)), most.MaxDepth != nil},
 		{"parallelism", int64(limits.Parallelism), int64(most.Parallelism), most.Parallelism > 0},
 		{"maxInvalid", int64(value(limits.MaxInvalid)), int64(value(most.MaxInvalid)), most.MaxInvalid != nil},
 	} {

@@ -70,6 +70,7 @@ func aSpec(change ...func(*v1alpha1.RunLimits)) v1alpha1.AgentRunSpec {
 	s := v1alpha1.AgentRunSpec{Model: v1alpha1.ModelSelection{Name: "large"}, Limits: v1alpha1.RunLimits{
 		MaxSteps: 25, DeadlineSeconds: 3600, MaxToolCalls: new(int32(100)), MaxInputTokens: 2_000_000, MaxOutputTokens: 200_000,
 		MaxCost: "2.50", MaxRepeats: 5, Parallelism: 4, MaxInvalid: new(int32(10)),
+		MaxChildren: new(int32(16)), MaxDepth: new(int32(1)),
 	}}
 	for _, c := range change {
 		c(&s.Limits)
@@ -83,6 +84,7 @@ func TestRefusedBy_saysWhatIsTooMuch(t *testing.T) {
 	p.Spec.MaxLimits = &v1alpha1.LimitCeilings{
 		MaxSteps: 25, DeadlineSeconds: 3600, MaxToolCalls: new(int32(100)), MaxInputTokens: 2_000_000, MaxOutputTokens: 200_000,
 		MaxCost: "2.5", MaxRepeats: 5, Parallelism: 4, MaxInvalid: new(int32(10)),
+		MaxChildren: new(int32(16)), MaxDepth: new(int32(1)),
 	}
 	none := p
 	none.Spec.MaxLimits = &v1alpha1.LimitCeilings{MaxToolCalls: new(int32(0)), MaxInvalid: new(int32(0))}
@@ -99,6 +101,8 @@ func TestRefusedBy_saysWhatIsTooMuch(t *testing.T) {
 		"spec.limits.maxRepeats is 6, and RunPolicy policy allows at most 5":                 {p, func(l *v1alpha1.RunLimits) { l.MaxRepeats = 6 }},
 		"spec.limits.parallelism is 5, and RunPolicy policy allows at most 4":                {p, func(l *v1alpha1.RunLimits) { l.Parallelism = 5 }},
 		"spec.limits.maxInvalid is 11, and RunPolicy policy allows at most 10":               {p, func(l *v1alpha1.RunLimits) { l.MaxInvalid = new(int32(11)) }},
+		"spec.limits.maxChildren is 17, and RunPolicy policy allows at most 16":              {p, func(l *v1alpha1.RunLimits) { l.MaxChildren = new(int32(17)) }},
+		"spec.limits.maxDepth is 2, and RunPolicy policy allows at most 1":                   {p, func(l *v1alpha1.RunLimits) { l.MaxDepth = new(int32(2)) }},
 		"spec.limits.maxCost is 10, and RunPolicy policy allows at most 2.5":                 {p, func(l *v1alpha1.RunLimits) { l.MaxCost = "10" }},
 		"spec.limits.maxCost is not set, and RunPolicy policy allows at most 2.5: set it":    {p, func(l *v1alpha1.RunLimits) { l.MaxCost = "" }},
 		"spec.limits.maxToolCalls is 1, and RunPolicy policy allows at most 0":               {none, func(l *v1alpha1.RunLimits) { l.MaxToolCalls = new(int32(1)) }},
