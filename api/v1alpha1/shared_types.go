@@ -153,3 +153,115 @@ type RetryPolicy struct {
 	// +kubebuilder:validation:Maximum=60000
 	BackoffMilliseconds int32 `json:"backoffMilliseconds,omitempty"`
 }
+
+// ModelSelection says which model is asked.
+type ModelSelection struct {
+	// name is a ModelBinding in the same namespace.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+}
+
+// ToolSelection is one tool that the run may call.
+type ToolSelection struct {
+	// name is a ToolBinding in the same namespace; the model knows the tool by this name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+}
+
+// RunLimits are the limits of one run, with all child runs that it starts. None can be switched off.
+type RunLimits struct {
+	// maxSteps is how many times the model is asked for its next turn. The calls of the last turn are still made and recorded.
+	// Default 25, between 1 and 500.
+	// +optional
+	// +default=25
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=500
+	MaxSteps int32 `json:"maxSteps,omitempty"`
+
+	// deadlineSeconds is how long the run may take from the moment the operator first sees it, waiting included. Default 3600,
+	// between 1 and 604800 (a week).
+	// +optional
+	// +default=3600
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	DeadlineSeconds int32 `json:"deadlineSeconds,omitempty"`
+
+	// maxToolCalls is how many calls are sent to tools, each attempt counted. The call that would pass it is not sent: the run
+	// ends with Budget. Default 100, between 0 and 5000.
+	// +optional
+	// +default=100
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=5000
+	MaxToolCalls *int32 `json:"maxToolCalls,omitempty"`
+
+	// maxInputTokens is how many tokens the requests to the model may have together, those that the provider had cached included.
+	// Before each request, as many are reserved as it can have at most: one for each byte of what the model is shown, and some for
+	// what the provider adds. A request that does not fit is not sent: the run ends with Budget. What the provider reports is
+	// charged afterwards or, if it reports nothing, the reservation. Default 2000000, between 1 and 1000000000.
+	// +optional
+	// +default=2000000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	MaxInputTokens int64 `json:"maxInputTokens,omitempty"`
+
+	// maxOutputTokens is how many tokens the model's answers may have together, reasoning included. The model is told to stop at
+	// what is left; with less than 16 left it is not asked, and the run ends with Budget. Default 200000, between 1 and
+	// 1000000000.
+	// +optional
+	// +default=200000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	MaxOutputTokens int64 `json:"maxOutputTokens,omitempty"`
+
+	// maxCost is what the run may cost, in the unit of the model's price. The model needs one. Reserved and charged as tokens are.
+	// Left out, the cost is bounded only by what the tokens can cost.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^0([.]0*)?$')",message="maxCost must be above 0; to limit nothing but tokens, leave it out"
+	MaxCost Amount `json:"maxCost,omitempty"`
+
+	// maxRepeats is how many times the same call, with the same arguments and the same result, ends the run with ModelFailed: a
+	// model that goes in circles is stopped. The last 32 different calls are counted; a count never goes back. Default 5, between 2
+	// and 1000.
+	// +optional
+	// +default=5
+	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=1000
+	MaxRepeats int32 `json:"maxRepeats,omitempty"`
+
+	// maxChildren is how many child runs there may be, those that they start included. Default 16, between 0 and 1000.
+	// +optional
+	// +default=16
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	MaxChildren *int32 `json:"maxChildren,omitempty"`
+
+	// maxDepth is how many levels of child runs there may be below this one: with 1, child runs start none. Default 1, between 0
+	// and 8.
+	// +optional
+	// +default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=8
+	MaxDepth *int32 `json:"maxDepth,omitempty"`
+
+	// parallelism is how many tool calls of this run, and child runs, may be under way at once. Default 4, between 1 and 16.
+	// +optional
+	// +default=4
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16
+	Parallelism int32 `json:"parallelism,omitempty"`
+
+	// maxInvalid is how many invalid things the model may send before the run ends with ModelFailed: calls that were refused
+	// (but not those to a tool that is out of service), and answers that were empty or cut off. The count never goes down.
+	// Default 10, between 0 and 100.
+	// +optional
+	// +default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	MaxInvalid *int32 `json:"maxInvalid,omitempty"`
+}
