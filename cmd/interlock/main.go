@@ -151,7 +151,7 @@ func setup(ctx context.Context, manager ctrl.Manager, o options) error {
 
 	runs := new(controller.Waker[controller.RunKey])
 	agentRuns := &controller.AgentRunReconciler{
-		Client: manager.GetClient(), Clock: clock.RealClock{}, Recorder: recorder,
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
 		Journal: store, Tools: tools, Models: models, Principals: controller.NewPrincipals(direct), Admission: policies,
 		Effects: controller.NewEffects(o.maxEffects, runs), Wake: runs, Workers: o.workers, Refusals: refusals,
 	}

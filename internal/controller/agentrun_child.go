@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -84,14 +85,13 @@ func grantOf(parent *v1alpha1.AgentRun, b *v1alpha1.ToolBinding) *run.Grant {
 	}
 }
 
-// startChild makes sure that the child run of a call is there. Whether it is, the API server is asked first: what was asked for before is
-// not looked at again.
+// errNameTaken: a run that is not the child has its name.
+var errNameTaken = errors.New("another run has the name of the child run")
+
+// startChild makes sure that the child run of a call is there. Whether it is, the API server is asked first, and not the cache: what is
+// there has a grant to spend, whatever has changed since.
 func (r *AgentRunReconciler) startChild(ctx context.Context, req request, o *outcome) {
-	if found, err := r.findChild(ctx, req.run, req.call.ID); err != nil || found != nil {
-		o.started = found != nil
-		if err != nil {
-			o.unclear(ctx, err)
-		}
+	if o.findChild(ctx, r.Live, req) {
 		return
 	}
 	send, b, err := r.prepare(ctx, req)
@@ -102,14 +102,43 @@ func (r *AgentRunReconciler) startChild(ctx context.Context, req request, o *out
 	child := childOf(req, b, string(send.call.Arguments))
 	err = r.Client.Create(ctx, child)
 	switch {
-	case err == nil, apierrors.IsAlreadyExists(err):
+	case err == nil:
 		o.started = true
+	case apierrors.IsAlreadyExists(err):
+		if !o.findChild(ctx, r.Live, req) {
+			o.unclear(ctx, err)
+		}
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
-		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses a child run", "child", child.Name)
-		o.fail(run.Failure{Code: codeChildRefused, Message: "The API server does not take the child run: " + text.Clip(text.Clean(err.Error()), maxMessage/2)}, b.Spec.Retry)
+		o.refuseChild(ctx, req, err)
 	default:
 		o.unclear(ctx, err)
 	}
+}
+
+// findChild makes the outcome what the API server says of the child; false if it says that there is none.
+func (o *outcome) findChild(ctx context.Context, live client.Reader, req request) bool {
+	found, err := findChild(ctx, live, req.run, req.call.ID)
+	switch {
+	case errors.Is(err, errNameTaken):
+		o.refuseChild(ctx, req, err)
+	case err != nil:
+		o.unclear(ctx, err)
+	default:
+		o.started = found != nil
+		return o.started
+	}
+	return true
+}
+
+// refuseChild makes the outcome a failure for good: there is no child. Why, in the API server's words, is for the log.
+func (o *outcome) refuseChild(ctx context.Context, req request, err error) {
+	name := childName(req.run, req.call.ID)
+	ctrl.LoggerFrom(ctx).Error(err, "a child run is refused", "child", name)
+	why := string(apierrors.ReasonForError(err))
+	if errors.Is(err, errNameTaken) {
+		why = err.Error()
+	}
+	o.failure = &run.Failure{Code: codeChildRefused, Message: fmt.Sprintf("The child run %s could not be created: %s.", name, why)}
 }
 
 // unclear makes the outcome a doubt whether the child run is there.
@@ -118,17 +147,17 @@ func (o *outcome) unclear(ctx context.Context, err error) {
 	o.failure = &run.Failure{Code: codeJournal, Message: "The API server could not be asked for the child run.", InDoubt: true, Backoff: time.Second}
 }
 
-// findChild gives the child run of a call; nil if it is not there. A run of that name that is not the child is an error.
-func (r *AgentRunReconciler) findChild(ctx context.Context, parent *v1alpha1.AgentRun, callID string) (*v1alpha1.AgentRun, error) {
+// findChild gives the child run of a call; nil if it is not there.
+func findChild(ctx context.Context, from client.Reader, parent *v1alpha1.AgentRun, callID string) (*v1alpha1.AgentRun, error) {
 	var child v1alpha1.AgentRun
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: childName(parent, callID)}, &child)
+	err := from.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: childName(parent, callID)}, &child)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading the child run: %w", err)
 	case !isChild(&child) || child.Spec.Parent.UID != string(parent.UID) || child.Spec.Parent.CallID != callID:
-		return nil, fmt.Errorf("the run %s is in the place of a child", child.Name)
+		return nil, errNameTaken
 	}
 	return &child, nil
 }
@@ -143,7 +172,7 @@ func childOf(req request, b *v1alpha1.ToolBinding, goal string) *v1alpha1.AgentR
 	child := &v1alpha1.AgentRun{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: parent.Namespace, Name: childName(parent, req.call.ID), Finalizers: []string{childFinalizer},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, v1alpha1.GroupVersion.WithKind("AgentRun"))},
+			OwnerReferences: []metav1.OwnerReference{ownerOf(parent.Name, parent.UID)},
 		},
 		Spec: v1alpha1.AgentRunSpec{
 			Goal: goal, Instructions: agent.Instructions, Model: parent.Spec.Model, Tools: agent.Tools, ServiceAccountName: parent.Spec.ServiceAccountName,
@@ -159,12 +188,12 @@ func childOf(req request, b *v1alpha1.ToolBinding, goal string) *v1alpha1.AgentR
 
 // adoptChild gives the events for a call whose child run nobody is starting: it has ended, or is not there. None while it goes on.
 func (r *AgentRunReconciler) adoptChild(ctx context.Context, p *pass, c run.Call) ([]run.Event, error) {
-	child, err := r.findChild(ctx, p.run, c.ID)
+	child, err := findChild(ctx, r.Client, p.run, c.ID)
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, errNameTaken):
 		return nil, err
 	case child == nil:
-		// It was never started: the journal may hold that the API server had refused it.
+		// It was never started, or the cache does not know of it yet: the journal may hold that the API server had refused it.
 		turn, _, err := r.Journal.Find(ctx, p.ref, p.before.Step)
 		if e := adoptResult(p, c, turn); err == nil && e != nil {
 			return []run.Event{e}, nil
@@ -242,6 +271,18 @@ func suspended(parent *v1alpha1.AgentRun) bool {
 	return parent.Spec.Suspend || parent.Status.Phase == v1alpha1.PhaseSuspended
 }
 
+// charged reports whether a parent is done with a child: its call has its result. One that was read before it asked for the child is not.
+func charged(parent, child *v1alpha1.AgentRun) bool {
+	if parent == nil || parent.Status.Termination != nil {
+		return true
+	}
+	id := child.Spec.Parent.CallID
+	if c, ok := stateOf(parent).Call(id); ok {
+		return c.Done()
+	}
+	return int(parent.Status.Step) > stepOf(run.Call{ID: id})
+}
+
 // letGo lets a child run that has ended be deleted, once its parent has charged what it used, or has ended or gone itself.
 func (r *AgentRunReconciler) letGo(ctx context.Context, p *pass) error {
 	if !controllerutil.ContainsFinalizer(p.run, childFinalizer) {
@@ -251,16 +292,14 @@ func (r *AgentRunReconciler) letGo(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
-	if parent != nil && parent.Status.Termination == nil {
-		c, ok := stateOf(parent).Call(p.run.Spec.Parent.CallID)
-		if (ok && !c.Done()) || (!ok && int(parent.Status.Step) <= stepOf(run.Call{ID: p.run.Spec.Parent.CallID})) {
-			return nil
-		}
+	if !charged(parent, p.run) {
+		return nil
 	}
 	updated := p.run.DeepCopy()
 	controllerutil.RemoveFinalizer(updated, childFinalizer)
-	if err := r.Client.Patch(ctx, updated, client.MergeFromWithOptions(p.run, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("letting a child run go: %w", client.IgnoreNotFound(err))
+	err = r.Client.Patch(ctx, updated, client.MergeFromWithOptions(p.run, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("letting a child run go: %w", err)
 	}
 	p.run = updated
 	return nil

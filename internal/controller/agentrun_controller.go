@@ -40,7 +40,9 @@ import (
 // AgentRunReconciler advances runs, one step a pass.
 type AgentRunReconciler struct {
 	// Client reads from the cache and sees its own writes.
-	Client   client.Client
+	Client client.Client
+	// Live reads from the API server.
+	Live     client.Reader
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
 	Journal  *journal.Journal
@@ -88,7 +90,7 @@ type pass struct {
 	before   run.State
 	events   []run.Event
 	outcomes map[string]*outcome
-	// orphan: the run is a child, and its parent has ended or is about to.
+	// orphan: the run is a child, and its parent has ended, is about to, or has no use for its answer any more.
 	orphan bool
 	// policies are the RunPolicies of the namespace, and refusal is why one of them ends the run; nil if none does.
 	policies []v1alpha1.RunPolicy
@@ -226,18 +228,24 @@ func (r *AgentRunReconciler) runsWaitingFor(what string) handler.EventHandler {
 		if o.GetNamespace() != "" {
 			key += o.GetName()
 		}
-		var runs v1alpha1.AgentRunList
-		err := r.Client.List(ctx, &runs, client.InNamespace(o.GetNamespace()), client.MatchingFields{runsByWait: key})
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "listing the runs that wait", "for", key)
-			return nil
-		}
-		requests := make([]reconcile.Request, len(runs.Items))
-		for i := range runs.Items {
-			requests[i].NamespacedName = client.ObjectKeyFromObject(&runs.Items[i])
-		}
-		return requests
+		return r.waiting(ctx, o.GetNamespace(), key)
 	})
+}
+
+// waiting gives the runs of a namespace, or of all if it is empty, that the index of waits has under key.
+func (r *AgentRunReconciler) waiting(ctx context.Context, namespace, key string) []reconcile.Request {
+	var runs v1alpha1.AgentRunList
+	// What is listed is only read.
+	err := r.Client.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{runsByWait: key}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the runs that wait", "namespace", namespace, "for", key)
+		return nil
+	}
+	requests := make([]reconcile.Request, len(runs.Items))
+	for i := range runs.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&runs.Items[i])
+	}
+	return requests
 }
 
 func runOfApproval(_ context.Context, o client.Object) []reconcile.Request {

@@ -28,7 +28,7 @@ func (r *AgentRunReconciler) holds(ctx context.Context, p *pass, model *v1alpha1
 	if err != nil {
 		return h, err
 	}
-	p.orphan = isChild(p.run) && ending(parent)
+	p.orphan = isChild(p.run) && (ending(parent) || charged(parent, p.run))
 	if h.Run == "" && parent != nil && suspended(parent) {
 		h.Run = fmt.Sprintf("its parent, the run %s, is suspended", parent.Name)
 	}
@@ -92,7 +92,7 @@ func (r *AgentRunReconciler) suspendedNow(ctx context.Context, of *v1alpha1.Agen
 		return err == nil && now.UID == of.UID && now.Spec.Suspend
 	}
 	parent, err := r.parentOf(ctx, &now)
-	return now.Spec.Suspend || err == nil && (ending(parent) || suspended(parent) || r.suspendedNow(ctx, parent))
+	return now.Spec.Suspend || err != nil || ending(parent) || charged(parent, &now) || suspended(parent) || r.suspendedNow(ctx, parent)
 }
 
 // rulesDigest stands for all of a ToolBinding's spec but its switch.

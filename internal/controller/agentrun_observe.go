@@ -96,7 +96,7 @@ func wishes(p *pass, deleted bool) []run.Event {
 	switch c := p.run.Spec.Cancel; {
 	case p.before.Ending != nil:
 	case p.orphan:
-		events = append(events, run.CancelRequested{At: p.now, Reason: "the run that started it has ended"})
+		events = append(events, run.CancelRequested{At: p.now, Reason: "the run that started it does not wait for it any more"})
 	case deleted:
 		events = append(events, run.CancelRequested{At: p.now, Reason: "the run was deleted"})
 	case c != nil:

@@ -130,6 +130,15 @@ func breakerStatus(b *effect.Breaker, old *v1alpha1.BreakerStatus, now time.Time
 	return status, again
 }
 
+// recordBreaker writes a status in which only the breaker is news, and tells of it.
+func recordBreaker(ctx context.Context, c client.Client, recorder events.EventRecorder, updated client.Object, old, now *v1alpha1.BreakerStatus) error {
+	if err := c.Status().Update(ctx, updated); err != nil {
+		return fmt.Errorf("recording how the breaker stands: %w", err)
+	}
+	tellBreaker(recorder, updated, old, now)
+	return nil
+}
+
 // tellBreaker makes an event of a breaker that has changed.
 func tellBreaker(recorder events.EventRecorder, o client.Object, old, now *v1alpha1.BreakerStatus) {
 	if now == nil || (old == nil && now.State == v1alpha1.BreakerClosed) || (old != nil && old.State == now.State) {

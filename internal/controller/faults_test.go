@@ -98,7 +98,7 @@ func newBench(t *testing.T, refuse interceptor.Funcs) *bench {
 	opened := func(model.Config) (model.Model, error) { return b, nil }
 	wake := new(Waker[RunKey])
 	b.reconciler = &AgentRunReconciler{
-		Client: b.client, Clock: clock.RealClock{}, Recorder: events.NewFakeRecorder(1000),
+		Client: b.client, Live: b.client, Clock: clock.RealClock{}, Recorder: events.NewFakeRecorder(1000),
 		Journal: journal.New(NewTurnStore(b.client, b.client), 1<<20), Tools: NewTools(server, server),
 		Principals: NewPrincipals(permissive(t)), Admission: inPlace{},
 		Models: NewModels(opened, opened, b.client), Effects: NewEffects(10, wake), Wake: wake, Workers: 1,

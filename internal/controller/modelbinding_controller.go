@@ -77,23 +77,14 @@ func (r *ModelBindingReconciler) Reconcile(ctx context.Context, b *v1alpha1.Mode
 	updated.Status = status
 	known := b.DeepCopy()
 	known.Status.Breaker = breaker
-	record := v.record
 	if equality.Semantic.DeepEqual(known.Status, status) {
-		record = recordOnly
+		return again, recordBreaker(ctx, r.Client, r.Recorder, updated, b.Status.Breaker, breaker)
 	}
-	if err := record(ctx, r.Client, r.Recorder, updated); err != nil {
+	if err := v.record(ctx, r.Client, r.Recorder, updated); err != nil {
 		return again, err
 	}
 	tellBreaker(r.Recorder, updated, b.Status.Breaker, breaker)
 	return again, nil
-}
-
-// recordOnly writes a status in which the verdict is not news.
-func recordOnly(ctx context.Context, c client.Client, _ events.EventRecorder, o client.Object) error {
-	if err := c.Status().Update(ctx, o); err != nil {
-		return fmt.Errorf("recording how the breaker stands: %w", err)
-	}
-	return nil
 }
 
 // SetupWithManager registers the reconciler.

@@ -34,7 +34,7 @@ func (r *AgentRunReconciler) runsUnderPolicy() handler.EventHandler {
 		var requests []reconcile.Request
 		for i := range namespaces.Items {
 			if err != nil || s.Matches(labels.Set(namespaces.Items[i].Labels)) {
-				requests = append(requests, r.unfinishedIn(ctx, namespaces.Items[i].Name)...)
+				requests = append(requests, r.waiting(ctx, namespaces.Items[i].Name, unfinished)...)
 			}
 		}
 		return requests
@@ -44,20 +44,6 @@ func (r *AgentRunReconciler) runsUnderPolicy() handler.EventHandler {
 // runsOfNamespace wakes the runs of a namespace that have not ended, when its labels have changed.
 func (r *AgentRunReconciler) runsOfNamespace() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.unfinishedIn(ctx, o.GetName())
+		return r.waiting(ctx, o.GetName(), unfinished)
 	})
-}
-
-func (r *AgentRunReconciler) unfinishedIn(ctx context.Context, namespace string) []reconcile.Request {
-	var runs v1alpha1.AgentRunList
-	err := r.Client.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{runsByWait: unfinished}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the runs under a policy", "namespace", namespace)
-		return nil
-	}
-	requests := make([]reconcile.Request, len(runs.Items))
-	for i := range runs.Items {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(&runs.Items[i])
-	}
-	return requests
 }

@@ -121,11 +121,7 @@ func (r *ToolBindingReconciler) recordBreaker(ctx context.Context, b *v1alpha1.T
 	}
 	updated := b.DeepCopy()
 	updated.Status.Breaker = breaker
-	if err := r.Client.Status().Update(ctx, updated); err != nil {
-		return fmt.Errorf("recording how the breaker stands: %w", err)
-	}
-	tellBreaker(r.Recorder, updated, b.Status.Breaker, breaker)
-	return nil
+	return recordBreaker(ctx, r.Client, r.Recorder, updated, b.Status.Breaker, breaker)
 }
 
 // judge gives the verdict on a binding, and the definition that it rests on. An empty verdict: it is not known yet.

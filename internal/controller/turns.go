@@ -95,10 +95,8 @@ func turnObject(ref journal.RunRef, t journal.Turn) *v1alpha1.Turn {
 	object := &v1alpha1.Turn{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: ref.Namespace, Name: journal.TurnName(ref.UID, t.Step),
-			Labels: map[string]string{v1alpha1.LabelRunName: ref.Name, v1alpha1.LabelRunUID: ref.UID},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: "AgentRun", Name: ref.Name, UID: types.UID(ref.UID), Controller: new(true),
-			}},
+			Labels:          map[string]string{v1alpha1.LabelRunName: ref.Name, v1alpha1.LabelRunUID: ref.UID},
+			OwnerReferences: []metav1.OwnerReference{ownerOf(ref.Name, types.UID(ref.UID))},
 		},
 		Spec: v1alpha1.TurnSpec{
 			RunName: ref.Name, RunUID: ref.UID, Step: int32(t.Step), //nolint:gosec // bounded by limits.maxSteps
@@ -186,4 +184,9 @@ func resultOf(r v1alpha1.TurnResult) journal.Result {
 		out.Answer.Sources = append(out.Answer.Sources, run.Source(s))
 	}
 	return out
+}
+
+// ownerOf names the run that an object goes with.
+func ownerOf(name string, uid types.UID) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "AgentRun", Name: name, UID: uid, Controller: new(true)}
 }

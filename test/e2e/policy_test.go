@@ -69,19 +69,7 @@ var _ = Describe("a RunPolicy", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = aNamespace(ctx) })
 
 	It("that suspends aborts what is in flight in its namespaces, and lets it go on when that is taken back", func(ctx SpecContext) {
-		begun, aborted := make(chan struct{}), make(chan struct{})
-		tools.on("stopping", func(w http.ResponseWriter, r *http.Request, c received) {
-			if c.N > 1 {
-				answer(w, c, `"done"`)
-				return
-			}
-			close(begun)
-			<-r.Context().Done()
-			close(aborted)
-		})
-		aTool(ctx, namespace, "stopping")
-		aModel(ctx, namespace, asks(call("stopping", `{"q":"x"}`)), says("Done.", "done"))
-		r := aRun(ctx, namespace, []string{"stopping"})
+		r, begun, aborted := aRunThatIsStopped(ctx, namespace, "stopping")
 		Eventually(ctx, begun, patience).Should(BeClosed())
 		p := aPolicy(ctx, namespace, func(s *v1alpha1.RunPolicySpec) { s.Suspend = true })
 		Eventually(ctx, aborted, patience).Should(BeClosed())

@@ -32,24 +32,31 @@ func expectHeld(ctx context.Context, r *v1alpha1.AgentRun, phase v1alpha1.RunPha
 	}, patience).Should(Succeed())
 }
 
+// aRunThatIsStopped makes a run whose tool answers only the second call. The channels are closed once the first has come, and once it
+// was given up.
+func aRunThatIsStopped(ctx context.Context, namespace, tool string) (r *v1alpha1.AgentRun, begun, aborted chan struct{}) {
+	GinkgoHelper()
+	begun, aborted = make(chan struct{}), make(chan struct{})
+	tools.on(tool, func(w http.ResponseWriter, r *http.Request, c received) {
+		if c.N > 1 {
+			answer(w, c, `"done"`)
+			return
+		}
+		close(begun)
+		<-r.Context().Done()
+		close(aborted)
+	})
+	aTool(ctx, namespace, tool)
+	aModel(ctx, namespace, asks(call(tool, `{"q":"x"}`)), says("Done.", "done"))
+	return aRun(ctx, namespace, []string{tool}), begun, aborted
+}
+
 var _ = Describe("a switch", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = aNamespace(ctx) })
 
 	It("of a run aborts what is in flight, and lets nothing begin until it is taken back", func(ctx SpecContext) {
-		begun, aborted := make(chan struct{}), make(chan struct{})
-		tools.on("halting", func(w http.ResponseWriter, r *http.Request, c received) {
-			if c.N > 1 {
-				answer(w, c, `"done"`)
-				return
-			}
-			close(begun)
-			<-r.Context().Done()
-			close(aborted)
-		})
-		aTool(ctx, namespace, "halting")
-		aModel(ctx, namespace, asks(call("halting", `{"q":"x"}`)), says("Done.", "done"))
-		r := aRun(ctx, namespace, []string{"halting"})
+		r, begun, aborted := aRunThatIsStopped(ctx, namespace, "halting")
 		Eventually(ctx, begun, patience).Should(BeClosed())
 		throw(ctx, r, "true")
 		Eventually(ctx, aborted, patience).Should(BeClosed())

@@ -5,6 +5,7 @@ package e2e_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -144,6 +145,18 @@ var _ = Describe("a tree of runs", func() {
 		// The request was lost, so all that it could have used is charged.
 		Expect(r.Status.Usage.UnreportedModelCalls).To(HaveValue(BeNumerically(">=", int32(1))))
 		Eventually(ctx, func() bool { return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(child), child)) }, patience).Should(BeTrue())
+	})
+
+	It("is told when another run has the name of its child, and goes on", func(ctx SpecContext) {
+		aModel(ctx, namespace, asks(call("delegate", `{"q":"why"}`)), says("So be it.", "ChildRefused"))
+		create(ctx, scripted(namespace, "small", says("never")))
+		anAgent(ctx, namespace)
+		r := aRun(ctx, namespace, []string{"delegate"}, func(r *v1alpha1.AgentRun) { r.Spec.Suspend = true })
+		name := fmt.Sprintf("run-s1c1-%x", sha256.Sum256([]byte(string(r.UID)+"/s1c1")))[:len("run-s1c1-")+8]
+		aRun(ctx, namespace, nil, func(other *v1alpha1.AgentRun) { other.Name, other.Spec.Suspend = name, true })
+		throw(ctx, r, "false")
+		expectEnd(ended(ctx, r), v1alpha1.TerminationFinal, "")
+		Expect(childrenOf(ctx, r)).To(BeEmpty())
 	})
 
 	It("does not let anybody else make a child", func(ctx SpecContext) {
