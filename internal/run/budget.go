@@ -61,24 +61,25 @@ const leastOutput = 16
 // reserve gives what the next request may use, or the end if too little is left. The reply may be as long as what is left
 // allows.
 func (s State) reserve() (Reservation, *Termination) {
-	r := Reservation{Input: s.Context, Output: min(s.Terms.MaxOutput, s.Limits.OutputTokens-s.Usage.Tokens.Output)}
-	least := min(leastOutput, max(s.Terms.MaxOutput, 1))
-	if s.Terms.Price != nil {
-		r.Price = *s.Terms.Price
+	terms := s.offer().Terms
+	r := Reservation{Input: s.asksFor(), Output: min(terms.MaxOutput, s.Limits.OutputTokens-s.Usage.Tokens.Output)}
+	least := min(leastOutput, max(terms.MaxOutput, 1))
+	if terms.Price != nil {
+		r.Price = *terms.Price
 	}
 	switch {
 	case r.Input > s.Limits.InputTokens-s.Usage.Tokens.Input:
 		return r, new(s.spent(DetailInputTokens, fmt.Sprintf("%d of %d input tokens are used, and the next request may need %d",
 			s.Usage.Tokens.Input, s.Limits.InputTokens, r.Input)))
-	case r.Output < least && s.Terms.MaxOutput > 0:
+	case r.Output < least && terms.MaxOutput > 0:
 		return r, new(s.spent(DetailOutputTokens, fmt.Sprintf("%d of %d output tokens are used", s.Usage.Tokens.Output, s.Limits.OutputTokens)))
 	case s.Limits.Cost == 0:
-	case s.Terms.Price == nil && s.Terms.MaxOutput > 0:
+	case terms.Price == nil && terms.MaxOutput > 0:
 		return r, new(s.spent(DetailCost, "the run has a limit of cost, and its model has no price any more"))
 	default:
 		left := s.Limits.Cost - s.Usage.Cost - r.Price.of(TokenUsage{Input: r.Input})
 		r.Output = min(r.Output, affordable(left, max(r.Price.Output, r.Price.Reasoning)))
-		if left < 0 || (r.Output < least && s.Terms.MaxOutput > 0) {
+		if left < 0 || (r.Output < least && terms.MaxOutput > 0) {
 			return r, new(s.spent(DetailCost, fmt.Sprintf("%s of %s is spent, and the next request may cost more than the rest", s.Usage.Cost, s.Limits.Cost)))
 		}
 	}
@@ -178,13 +179,21 @@ func (s State) undercounted(e Undercounted) (State, []Effect) {
 	if !s.asking(e.Step, e.Attempt) {
 		return s, nil
 	}
-	s.Context, s.Model.Reserved = max(s.Context, e.Input), Reservation{}
+	s.Model.Reserved = Reservation{}
+	if s.Choosing() {
+		s.Route.Question = max(s.Route.Question, e.Input)
+	} else {
+		s.Context = max(s.Context, e.Input)
+	}
 	return s.askAgain(e.At)
 }
 
 // ask puts the intent to call the model into the state, with what the request may use; or ends the run if that is too much.
 func (s State) ask(at time.Time, m ModelCall) (State, []Effect) {
-	m.NotBefore, m.Held, s.Phase = time.Time{}, s.Holds.ofModel() != "", Thinking
+	if s.reroute() {
+		m.Failures = 0
+	}
+	m.NotBefore, m.Held, s.Phase = time.Time{}, s.modelHold() != "", Thinking
 	if s.Holds.Run != "" {
 		s.Phase = Suspended
 	}
@@ -199,5 +208,5 @@ func (s State) ask(at time.Time, m ModelCall) (State, []Effect) {
 	m.Reserved = reserved
 	s.Model = &m
 	s.Usage.ModelCalls++
-	return s, []Effect{CallModel{Step: s.Step, Attempt: m.Attempt, Input: reserved.Input, MaxOutput: reserved.Output}}
+	return s, []Effect{CallModel{Step: s.Step, Attempt: m.Attempt, Model: s.Asks(), Choose: s.Choosing(), Input: reserved.Input, MaxOutput: reserved.Output}}
 }

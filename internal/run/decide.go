@@ -23,6 +23,8 @@ func Decide(s State, e Event) (State, []Effect) {
 		return s.created(e), nil
 	case Prepared:
 		return s.prepared(e)
+	case Chosen:
+		return s.chosen(e)
 	case ModelReplied:
 		return s.modelReplied(e)
 	case ModelFailed:
@@ -137,7 +139,9 @@ func (s State) clone() State {
 	}
 	if s.Model != nil {
 		s.Model = new(*s.Model)
+		s.Model.Tried = slices.Clone(s.Model.Tried)
 	}
+	s.Route = s.Route.clone()
 	return s
 }
 
@@ -170,11 +174,12 @@ func (s State) prepared(e Prepared) (State, []Effect) {
 		return s, nil
 	}
 	s.Context = e.Context
+	s.setOut(e.Question)
 	return s.think(e.At)
 }
 
 func (s State) modelReplied(e ModelReplied) (State, []Effect) {
-	if !s.asking(e.Step, e.Attempt) {
+	if !s.asking(e.Step, e.Attempt) || s.Choosing() {
 		return s, nil
 	}
 	s.settle(e.Usage)
@@ -304,7 +309,11 @@ func (s State) modelFailed(e ModelFailed) (State, []Effect) {
 		// It was the deadline that ended the request.
 		return s.timePassed(f.At)
 	}
-	if at, ok := s.retryAt(fmt.Sprintf("%s/s%d", s.UID, s.Step), s.Model.Failures, f); ok {
+	at, again := s.retryAt(fmt.Sprintf("%s/s%d", s.UID, s.Step), s.Model.Failures, f)
+	if (!again || f.Code == CodeBreakerOpen) && s.fallBack(f) {
+		return s.ask(f.At, ModelCall{Attempt: s.Model.Attempt + 1, Code: f.Code, Tried: s.Model.Tried})
+	}
+	if again {
 		s.Model.NotBefore = at
 		return s, nil
 	}

@@ -41,6 +41,9 @@ type CallResult struct {
 // CallModel asks the model for step Step, after the state is recorded.
 type CallModel struct {
 	Step, Attempt int
+	// Model is whom to ask; empty if the run has only one. Choose: it is the chooser, and is asked for a route.
+	Model  string
+	Choose bool
 	// Input is the most tokens that the request may have, and MaxOutput the most that it may ask for: both are reserved.
 	Input, MaxOutput int64
 }
@@ -107,7 +110,14 @@ func (e KeepResults) String() string {
 
 // String names the effect in a few words.
 func (e CallModel) String() string {
-	return fmt.Sprintf("call model s%d#%d %d+%d", e.Step, e.Attempt, e.Input, e.MaxOutput)
+	text := fmt.Sprintf("call model s%d#%d %d+%d", e.Step, e.Attempt, e.Input, e.MaxOutput)
+	if e.Model != "" {
+		text += " " + e.Model
+	}
+	if e.Choose {
+		text += " to choose"
+	}
+	return text
 }
 
 // String names the effect in a few words.

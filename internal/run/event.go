@@ -32,8 +32,16 @@ type Created struct {
 type Prepared struct {
 	At      time.Time
 	Missing string
-	// Context is the most tokens that the first request can have.
-	Context int64
+	// Context is the most tokens that the first request can have, and Question that to the run's chooser, if it has one.
+	Context, Question int64
+}
+
+// Chosen says that the chooser answered attempt Attempt at step Step.
+type Chosen struct {
+	Step, Attempt int
+	At            time.Time
+	Choice        Choice
+	Usage         TokenUsage
 }
 
 // ModelReplied says that the model answered attempt Attempt at step Step.
@@ -152,6 +160,8 @@ type Failure struct {
 	InDoubt, Changed bool
 	// Unsent: of a request to the model, that it cost nothing. It was not sent, or refused unseen.
 	Unsent bool
+	// Overload: of a request to a model, that another model may answer it.
+	Overload bool
 	// Retryable: the same attempt may succeed later. RetryAfter is the other side's advice; zero means none.
 	Retryable  bool
 	RetryAfter time.Duration
@@ -211,6 +221,7 @@ type TimePassed struct {
 
 func (Created) isEvent()         {}
 func (Prepared) isEvent()        {}
+func (Chosen) isEvent()          {}
 func (ModelReplied) isEvent()    {}
 func (ModelFailed) isEvent()     {}
 func (Undercounted) isEvent()    {}
@@ -239,6 +250,11 @@ func (e Prepared) String() string {
 		return "prepared, missing " + e.Missing
 	}
 	return "prepared"
+}
+
+// String names the event in a few words.
+func (e Chosen) String() string {
+	return fmt.Sprintf("chosen s%d#%d %s %s", e.Step, e.Attempt, e.Choice.Kind, e.Choice.Model)
 }
 
 // String names the event in a few words.

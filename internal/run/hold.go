@@ -13,12 +13,16 @@ type Holds struct {
 	Tools      map[string]string
 }
 
-// ofModel gives why the model is not asked; empty if it may be.
-func (h Holds) ofModel() string {
-	if h.Run != "" {
-		return h.Run
+// modelHold gives why the model is not asked; empty if it may be.
+func (s State) modelHold() string {
+	unfit := s.offer().Unfit
+	switch {
+	case s.Holds.Run != "":
+		return s.Holds.Run
+	case unfit != "" && s.Router != nil:
+		return s.Router.Unfit()
 	}
-	return h.Model
+	return unfit
 }
 
 // ofTool gives why a tool is not called; empty if it may be.
@@ -38,7 +42,7 @@ func (s State) Held() string {
 		return s.Holds.Run
 	}
 	if s.Model != nil && s.Model.Held {
-		return s.Holds.Model
+		return s.modelHold()
 	}
 	for _, c := range s.Calls {
 		if why := s.Holds.ofTool(c.Tool); why != "" && c.parked() {
@@ -83,7 +87,7 @@ func (s State) suspended(e Suspend) (State, []Effect) {
 		s.settle(TokenUsage{})
 	}
 	if s.Model != nil && s.Model.NotBefore.IsZero() && !s.Model.Held {
-		s.Model = &ModelCall{Attempt: s.Model.Attempt + 1, Failures: s.Model.Failures, Code: s.Model.Code, Held: true}
+		s.Model = &ModelCall{Attempt: s.Model.Attempt + 1, Failures: s.Model.Failures, Code: s.Model.Code, Held: true, Tried: s.Model.Tried}
 		news = true
 	}
 	if s.Phase = Suspended; !news {

@@ -71,7 +71,9 @@ func drawModelFailure(t *rapid.T) *run.Failure {
 	if rapid.IntRange(0, 3).Draw(t, "model works") > 0 {
 		return nil
 	}
-	return &run.Failure{Code: "Unavailable", Message: "it is down", Retryable: true, MaxAttempts: 3, Backoff: time.Second}
+	return &run.Failure{
+		Code: "Unavailable", Message: "it is down", Retryable: true, MaxAttempts: 3, Backoff: time.Second, Overload: rapid.Bool().Draw(t, "overload"),
+	}
 }
 
 // drawUsage is what a request uses: anything within what it may.
@@ -117,6 +119,11 @@ func TestDecide_invariantsHoldWhateverHappens(t *testing.T) {
 		w.reports = func() bool { return rapid.Bool().Draw(t, "reports") }
 		w.modelFails = func() *run.Failure { return drawModelFailure(t) }
 		w.usage = func(e run.CallModel) run.TokenUsage { return drawUsage(t, e) }
+		w.chooses = func() run.Choice { return drawChoice(t) }
+		routed := rapid.Bool().Draw(t, "routed")
+		if routed {
+			w.state.Router = drawRouter(t)
+		}
 		for range rapid.IntRange(0, 40).Draw(t, "moves") {
 			switch rapid.IntRange(0, 9).Draw(t, "move") {
 			case 0, 1, 2:
@@ -131,6 +138,9 @@ func TestDecide_invariantsHoldWhateverHappens(t *testing.T) {
 				w.pass(append(w.observe(), noise(t, w)), never)
 			case 9:
 				w.state.Holds = drawHolds(t)
+				if routed {
+					w.state.Router = drawRouter(t)
+				}
 			case 7, 8:
 				words := w.say(rapid.SampledFrom([]string{"ann", "ben", "cat"}).Draw(t, "who"), rapid.IntRange(0, 3).Draw(t, "says") > 0)
 				w.pass(append(w.observe(), words...), crash(rapid.IntRange(-1, 6).Draw(t, "dies")))
@@ -187,6 +197,12 @@ func noise(t *rapid.T, w *world) run.Event {
 // drain lets everything come to its end, as a fair scheduler would.
 func (w *world) drain(most int) {
 	w.state.Holds = run.Holds{}
+	if r := w.state.Router; r != nil {
+		r.Chooser.Unfit = ""
+		for i := range r.Candidates {
+			r.Candidates[i].Unfit = ""
+		}
+	}
 	for range most {
 		if w.state.Finished() {
 			return

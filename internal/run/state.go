@@ -47,8 +47,11 @@ type State struct {
 	Model *ModelCall
 	// Context is the most tokens that the next request can have: what the model will be shown.
 	Context int64
-	// Terms are those of the model's binding now.
+	// Terms are those of the model's binding now, of a run without a Router.
 	Terms Terms
+	// Router is how the model is found, and Route is what came of it; nil for a run that has one model.
+	Router *Router
+	Route  *Route
 	// Holds say what must not begin now.
 	Holds Holds
 	// Calls are those of the newest reply that had any.
@@ -92,6 +95,8 @@ type ModelCall struct {
 	Reserved Reservation
 	// Held: the attempt has not begun, and begins when nothing holds it any more.
 	Held bool
+	// Tried are the models that the run has fallen back from at this step, since they were overloaded.
+	Tried []string
 }
 
 // Usage is what a run has used. No number ever goes down.
@@ -234,6 +239,9 @@ func (s State) String() string {
 	}
 	if s.Waiting != "" {
 		fmt.Fprintf(&b, " (%s)", s.Waiting)
+	}
+	if s.Route != nil {
+		fmt.Fprintf(&b, " %s", s.Route)
 	}
 	if m := s.Model; m != nil {
 		fmt.Fprintf(&b, " model#%d", m.Attempt)

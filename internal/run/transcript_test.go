@@ -22,8 +22,9 @@ var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 //
 //	created [price=n] [input=n] [output=n] [cost=n] [repeats=n] [steps=n] [toolcalls=n] [invalid=n] [deadline=30s] [terminate] [denial-ends]
 //	prepared [missing=what]
+//	chosen [step=n] [attempt=n] choice=Pick [model=a] [words=w] [tokens=(in,out)]
 //	reply [step=n] [attempt=n] [finish=Length] [empty] [calls=(a,b:InvalidArguments,c+write+preview+ask2+lookup)] [tokens=(in,out)]
-//	model-failed [step=n] [attempt=n] code=C [permanent] [after=2s] [unsent]
+//	model-failed [step=n] [attempt=n] code=C [permanent] [after=2s] [unsent] [overload]
 //	undercounted [step=n] [attempt=n] input=n
 //	ok call=s1c1 [attempt=n] [digest=d]
 //	failed call=s1c1 [attempt=n] code=C [permanent] [after=2s] [doubt] [changed]
@@ -39,7 +40,8 @@ var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 //	cancel reason=words
 //	time                   (the clock, which each command moves on by a second or by=)
 //
-// Each takes holds=(run,model,tool,...), or holds=() for none: what must not begin from then on.
+// Each takes router=(a,b,!c), chooser=d and default=b: the models that can be asked from then on, but for those with a !; and
+// holds=(run,model,tool,...), or holds=() for none: what must not begin from then on.
 func TestDecide_transcripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		t.Helper()
@@ -56,8 +58,11 @@ func TestDecide_transcripts(t *testing.T) {
 				s.Terms.Price = &run.Price{Input: price, CachedInput: price / 10, Output: 5 * price, Reasoning: 5 * price}
 			}
 			for _, arg := range d.CmdArgs {
-				if arg.Key == "holds" {
+				switch arg.Key {
+				case "holds":
 					s.Holds = holds(arg.Vals)
+				case "router":
+					s.Router = router(t, d, arg.Vals)
 				}
 			}
 			var effects []run.Effect
@@ -93,7 +98,22 @@ func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 		}
 		return run.Created{UID: "u", At: now, Limits: limits}
 	case "prepared":
-		return run.Prepared{At: now, Missing: missing, Context: 500}
+		return run.Prepared{At: now, Missing: missing, Context: 500, Question: 400}
+	case "chosen":
+		e := run.Chosen{Step: step, Attempt: attempt, At: now}
+		var kind string
+		d.ScanArgs(t, "choice", &kind)
+		d.MaybeScanArgs(t, "model", &e.Choice.Model)
+		d.MaybeScanArgs(t, "words", &e.Choice.Words)
+		e.Choice.Kind = run.ChoiceKind(kind)
+		for _, arg := range d.CmdArgs {
+			if arg.Key == "tokens" {
+				arg.Scan(t, 0, &e.Usage.Input)
+				arg.Scan(t, 1, &e.Usage.Output)
+				e.Usage.Reported = true
+			}
+		}
+		return e
 	case "reply":
 		return reply(t, d, run.ModelReplied{Step: step, Attempt: attempt, At: now})
 	case "model-failed":
@@ -218,6 +238,30 @@ func proposed(step, i int, text string) run.ProposedCall {
 	return p
 }
 
+// router offers the models of the given names, which cost more the later they come; of those with a !, that they are off.
+func router(t *testing.T, d *datadriven.TestData, names []string) *run.Router {
+	t.Helper()
+	offer := func(name string, price run.Money) run.Offer {
+		o := run.Offer{Model: strings.TrimPrefix(name, "!"), Terms: run.Terms{MaxOutput: 100, Price: &run.Price{
+			Input: price, CachedInput: price, Output: price, Reasoning: price,
+		}}}
+		if o.Model != name {
+			o.Unfit = o.Model + " is off"
+		}
+		return o
+	}
+	r := &run.Router{}
+	for i, name := range names {
+		r.Candidates = append(r.Candidates, offer(name, run.Money(i+1)*1_000_000_000))
+	}
+	d.MaybeScanArgs(t, "default", &r.Default)
+	var chooser string
+	if d.MaybeScanArgs(t, "chooser", &chooser) {
+		r.Chooser = new(offer(chooser, 100_000_000))
+	}
+	return r
+}
+
 // holds are those of the names in vals: "run", "model" and tools.
 func holds(vals []string) run.Holds {
 	const why = "it is suspended"
@@ -239,6 +283,7 @@ func failure(t *testing.T, d *datadriven.TestData, now time.Time) run.Failure {
 	t.Helper()
 	f := run.Failure{At: now, Message: "it did not work", Retryable: !d.HasArg("permanent"), MaxAttempts: 3, Backoff: time.Second}
 	f.InDoubt, f.Changed, f.Unsent = d.HasArg("doubt"), d.HasArg("changed"), d.HasArg("unsent")
+	f.Overload = d.HasArg("overload")
 	d.ScanArgs(t, "code", &f.Code)
 	if d.HasArg("after") {
 		f.RetryAfter = duration(t, d, "after")

@@ -54,7 +54,7 @@ func (s State) think(at time.Time) (State, []Effect) {
 
 // askAgain asks the model once more at the same step.
 func (s State) askAgain(at time.Time) (State, []Effect) {
-	return s.ask(at, ModelCall{Attempt: s.Model.Attempt + 1, Failures: s.Model.Failures, Code: s.Model.Code})
+	return s.ask(at, ModelCall{Attempt: s.Model.Attempt + 1, Failures: s.Model.Failures, Code: s.Model.Code, Tried: s.Model.Tried})
 }
 
 func (s State) stepsSpent() string {

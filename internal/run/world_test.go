@@ -20,6 +20,7 @@ type world struct {
 	// Durable: what the API server has, and what the tool servers have done, by operation.
 	state    run.State
 	turns    map[int]run.ModelReplied
+	routes   map[int]run.Chosen
 	results  map[string]run.CallResult
 	done     map[string]int
 	consents map[string]map[string]bool
@@ -37,7 +38,9 @@ type world struct {
 	usage      func(run.CallModel) run.TokenUsage
 	modelFails func() *run.Failure
 	reports    func() bool
+	chooses    func() run.Choice
 	used       map[string]run.TokenUsage
+	cost       map[string]float64
 	bill       run.TokenUsage
 	billed     float64
 	// parent started this run as one of its children, by call.
@@ -52,12 +55,12 @@ type world struct {
 
 func newWorld(limits run.Limits, model func(int) run.ModelReplied, tool func(string) *run.Failure, until ...time.Time) *world {
 	w := &world{
-		turns: map[int]run.ModelReplied{}, results: map[string]run.CallResult{}, inFlight: map[string]run.Effect{},
+		turns: map[int]run.ModelReplied{}, routes: map[int]run.Chosen{}, results: map[string]run.CallResult{}, inFlight: map[string]run.Effect{},
 		done: map[string]int{}, consents: map[string]map[string]bool{},
 		sent: map[string]int{}, now: start, model: model, tool: tool, arrives: always, answers: always, reports: always,
 		usage:      func(e run.CallModel) run.TokenUsage { return run.TokenUsage{Input: e.Input, Output: e.MaxOutput} },
 		modelFails: func() *run.Failure { return nil },
-		used:       map[string]run.TokenUsage{}, children: map[string]*world{},
+		used:       map[string]run.TokenUsage{}, cost: map[string]float64{}, children: map[string]*world{},
 	}
 	w.state.Terms = terms
 	created := run.Created{UID: "u", At: w.now, Limits: limits}
@@ -124,6 +127,10 @@ func (w *world) pass(events []run.Event, dies crash) {
 
 func (w *world) keepTurn(e run.KeepTurn, events []run.Event) {
 	for _, event := range events {
+		if c, ok := event.(run.Chosen); ok && c.Step == e.Step {
+			w.routes[e.Step] = c
+			return
+		}
 		if r, ok := event.(run.ModelReplied); ok && r.Step == e.Step {
 			if old, ok := w.turns[e.Step]; ok && len(old.Calls) != len(r.Calls) {
 				w.fail("turn %d is written twice", e.Step)
@@ -155,7 +162,7 @@ func (w *world) perform(e run.Effect) {
 	}
 	switch e := e.(type) {
 	case run.CallModel:
-		if w.state.Holds.Run+w.state.Holds.Model != "" {
+		if w.modelHeld(e) {
 			w.fail("%s while it is held", e)
 		}
 		if m := w.state.Model; m == nil || w.state.Step != e.Step || m.Attempt != e.Attempt {
@@ -214,11 +221,11 @@ func (w *world) proposal(id string) (run.ProposedCall, run.Finish) {
 // lost.
 func (w *world) charge(e run.CallModel) {
 	u := w.usage(e)
-	w.used[e.String()] = u
+	w.used[e.String()], w.cost[e.String()] = u, w.price(e, u)
 	for at := w; at != nil; at = at.parent {
 		at.bill.Input += u.Input
 		at.bill.Output += u.Output
-		at.billed += price(u)
+		at.billed += w.cost[e.String()]
 		l := at.state.Limits
 		if at.bill.Input > l.InputTokens || at.bill.Output > l.OutputTokens || (l.Cost > 0 && at.billed > float64(l.Cost)) {
 			w.fail("%s passes the budget: %d+%d tokens, %f of %s", e, at.bill.Input, at.bill.Output, at.billed/1e9, l.Cost)
@@ -230,12 +237,38 @@ func (w *world) charge(e run.CallModel) {
 func (w *world) refund(e run.CallModel) {
 	u := w.used[e.String()]
 	for at := w; at != nil; at = at.parent {
-		at.bill.Input, at.bill.Output, at.billed = at.bill.Input-u.Input, at.bill.Output-u.Output, at.billed-price(u)
+		at.bill.Input, at.bill.Output, at.billed = at.bill.Input-u.Input, at.bill.Output-u.Output, at.billed-w.cost[e.String()]
 	}
 }
 
-func price(u run.TokenUsage) float64 {
+// offered gives the model that e asks, as the router has it now; false without a router.
+func (w *world) offered(e run.CallModel) (run.Offer, bool) {
+	r := w.state.Router
+	if r == nil {
+		return run.Offer{}, false
+	}
+	for _, o := range append(r.Candidates, *r.Chooser) {
+		if o.Model == e.Model {
+			return o, true
+		}
+	}
+	w.fail("%s asks a model that the run does not have", e)
+	return run.Offer{}, false
+}
+
+// modelHeld: nothing is asked that is held, or that the rules of the route exclude.
+func (w *world) modelHeld(e run.CallModel) bool {
+	if o, ok := w.offered(e); ok {
+		return w.state.Holds.Run+o.Unfit != ""
+	}
+	return w.state.Holds.Run+w.state.Holds.Model != ""
+}
+
+func (w *world) price(e run.CallModel, u run.TokenUsage) float64 {
 	p := terms.Price
+	if o, ok := w.offered(e); ok {
+		p = o.Terms.Price
+	}
 	return (float64(u.Input-u.CachedInput)*float64(p.Input) + float64(u.CachedInput)*float64(p.CachedInput) +
 		float64(u.Output-u.Reasoning)*float64(p.Output) + float64(u.Reasoning)*float64(p.Reasoning)) / 1e6
 }
@@ -346,7 +379,7 @@ func (w *world) finish(id string) {
 	delete(w.inFlight, id)
 	switch e := e.(type) {
 	case run.CallModel:
-		if w.state.Holds.Run+w.state.Holds.Model != "" {
+		if w.modelHeld(e) {
 			// It was seen before the request left, which is not on the bill then.
 			w.refund(e)
 			w.mailbox = append(w.mailbox, run.NotSent{Step: e.Step, Attempt: e.Attempt, At: w.now})
@@ -355,6 +388,15 @@ func (w *world) finish(id string) {
 		if f := w.modelFails(); f != nil {
 			f.At = w.now
 			w.mailbox = append(w.mailbox, run.ModelFailed{Step: e.Step, Attempt: e.Attempt, Failure: *f})
+			return
+		}
+		if e.Choose {
+			c := run.Chosen{Step: e.Step, Attempt: e.Attempt, At: w.now, Choice: w.chooses()}
+			if w.reports() {
+				c.Usage = w.used[e.String()]
+				c.Usage.Reported = true
+			}
+			w.mailbox = append(w.mailbox, c)
 			return
 		}
 		reply := w.model(e.Step)
@@ -474,7 +516,7 @@ func (w *world) isWrite(id string) bool {
 // observe gives the events of the next pass: what finished, the time, and what is in flight according to the state with
 // nobody performing it, which the journal may have.
 func (w *world) observe() []run.Event {
-	events := append([]run.Event{run.Prepared{At: w.now, Context: 500}}, w.mailbox...)
+	events := append([]run.Event{run.Prepared{At: w.now, Context: 500, Question: 400}}, w.mailbox...)
 	if p := w.parent; p != nil {
 		if p.state.Finished() || p.state.Ending != nil {
 			events = append(events, run.CancelRequested{At: w.now, Reason: "its parent ended"})
@@ -495,7 +537,7 @@ func (w *world) observe() []run.Event {
 	waiting := map[string]bool{}
 	for _, e := range w.mailbox {
 		switch e := e.(type) {
-		case run.ModelReplied, run.ModelFailed:
+		case run.ModelReplied, run.ModelFailed, run.Chosen:
 			waiting["model"] = true
 		case run.ToolSucceeded:
 			waiting[e.CallID] = true
@@ -512,7 +554,10 @@ func (w *world) observe() []run.Event {
 	}
 	orphan := func(id string) bool { return w.inFlight[id] == nil && !waiting[id] }
 	if m := w.state.Model; m != nil && m.InFlight() && orphan("model") {
-		if reply, ok := w.turns[w.state.Step]; ok {
+		if c, ok := w.routes[w.state.Step]; ok {
+			c.Attempt, c.At = m.Attempt, w.now
+			events = append(events, c)
+		} else if reply, ok := w.turns[w.state.Step]; ok {
 			events = append(events, w.adopt(reply, m.Attempt))
 		} else {
 			events = append(events, run.EffectLost{Attempt: m.Attempt, At: w.now})
