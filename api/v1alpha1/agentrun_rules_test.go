@@ -25,6 +25,12 @@ func anAgentRun() *v1alpha1.AgentRun {
 	}
 }
 
+func routed(r *v1alpha1.AgentRun) {
+	r.Spec.Model = v1alpha1.ModelSelection{Router: &v1alpha1.ModelRouter{
+		Candidates: []v1alpha1.ModelCandidate{{Name: "small"}, {Name: "large"}}, Chooser: "judge",
+	}}
+}
+
 var agentRunCreates = table[*v1alpha1.AgentRun]{
 	"it has all that it needs": {mutate: func(*v1alpha1.AgentRun) {}},
 	"it has only what it must have": {mutate: func(r *v1alpha1.AgentRun) {
@@ -49,6 +55,35 @@ var agentRunCreates = table[*v1alpha1.AgentRun]{
 	"it may cost nothing": {
 		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.Limits.MaxCost = "0.00" },
 		wantErrors: []string{"spec.limits.maxCost: maxCost must be above 0; to limit nothing but tokens, leave it out"},
+	},
+	"its router has a chooser": {mutate: routed},
+	"its router takes the first that can be asked": {mutate: func(r *v1alpha1.AgentRun) {
+		routed(r)
+		r.Spec.Model.Router.Chooser, r.Spec.Limits.MaxSteps = "", 1
+	}},
+	"it has a model and a router": {
+		mutate:     func(r *v1alpha1.AgentRun) { routed(r); r.Spec.Model.Name = "model" },
+		wantErrors: []string{"spec.model: exactly one of the fields in [name router] must be set"},
+	},
+	"it has no model": {
+		mutate: func(r *v1alpha1.AgentRun) {
+			r.Spec.Model = v1alpha1.ModelSelection{Requires: &v1alpha1.ModelRequirements{Capabilities: []v1alpha1.Label{"vision"}}}
+		},
+		wantErrors: []string{"spec.model: exactly one of the fields in [name router] must be set"},
+	},
+	"its chooser takes the only step": {
+		mutate:     func(r *v1alpha1.AgentRun) { routed(r); r.Spec.Limits.MaxSteps = 1 },
+		wantErrors: []string{"spec: limits.maxSteps must be at least 2 for a run with a chooser: asking it is a step"},
+	},
+	"it requires nothing of its model": {
+		mutate:     func(r *v1alpha1.AgentRun) { r.Spec.Model.Requires = &v1alpha1.ModelRequirements{} },
+		wantErrors: []string{"spec.model.requires: spec.model.requires in body should have at least 1 properties"},
+	},
+	"it requires a price without saying which": {
+		mutate: func(r *v1alpha1.AgentRun) {
+			r.Spec.Model.Requires = &v1alpha1.ModelRequirements{MaxPrice: &v1alpha1.PriceCeiling{}}
+		},
+		wantErrors: []string{"spec.model.requires.maxPrice: spec.model.requires.maxPrice in body should have at least 1 properties"},
 	},
 	"it goes at once": {mutate: func(r *v1alpha1.AgentRun) { r.Spec.TTLSecondsAfterFinished = new(int32(0)) }},
 }

@@ -19,6 +19,8 @@ const (
 	// ReasonSuspended: the run is suspended, by itself or with others; the message says by what. Nothing begins until that is
 	// lifted, and the deadline goes on.
 	ReasonSuspended = "Suspended"
+	// ReasonRouted is the reason of an event: the run asks another model than before; a warning when it had to.
+	ReasonRouted = "Routed"
 	// ReasonUnsupportedState is the reason of an event: the status was written by a newer Interlock, so this one leaves the run
 	// and its conditions alone.
 	ReasonUnsupportedState = "UnsupportedState"
@@ -130,6 +132,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.instructions) == has(oldSelf.instructions) && has(self.tools) == has(oldSelf.tools)",message="an AgentRun is frozen once created: to change it, create another one"
 // +kubebuilder:validation:XValidation:rule="has(self.requestedBy) == has(oldSelf.requestedBy) && has(self.parent) == has(oldSelf.parent)",message="requestedBy and parent are written when the run is created, and never change"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.cancel) || has(self.cancel)",message="cancel is final: it can't be taken back; create another AgentRun"
+// +kubebuilder:validation:XValidation:rule="!has(self.model.router) || !has(self.model.router.chooser) || self.limits.maxSteps > 1",message="limits.maxSteps must be at least 2 for a run with a chooser: asking it is a step"
 type AgentRunSpec struct {
 	// goal is what the run shall find out or do, in words for the model. Between 1 and 16384 characters.
 	// +required
@@ -146,7 +149,7 @@ type AgentRunSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="instructions are frozen once created: to change them, create another AgentRun"
 	Instructions string `json:"instructions,omitempty"`
 
-	// model is the model that is asked.
+	// model is the model that is asked, or how it is found.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="model is frozen once created: to change it, create another AgentRun"
 	Model ModelSelection `json:"model,omitzero"`
@@ -305,6 +308,10 @@ type AgentRunStatus struct {
 	// +optional
 	ModelCall *ModelCallStatus `json:"modelCall,omitempty"`
 
+	// route is which model the run asks, of a run with a router.
+	// +optional
+	Route *RouteStatus `json:"route,omitempty"`
+
 	// contextTokens is the most tokens that the next request to the model can have.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -372,6 +379,14 @@ type ModelCallStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Code string `json:"code,omitempty"`
+
+	// tried are the models of the router that the run has left at this step, since they were overloaded.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	Tried []string `json:"tried,omitempty"`
 
 	// reserved is what the request may use, in state Asking. It is charged whole unless the provider reports less.
 	// +optional

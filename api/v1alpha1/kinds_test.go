@@ -23,8 +23,8 @@ var (
 // kinds are the Kinds with their bounds. Those of "" are of the object itself, those of a path that ends in [] of each item.
 var kinds = map[string]kind{
 	"AgentRun": {
-		files: []string{"agentrun.yaml"},
-		bounds: with(conditionBounds, runLimits("spec.limits"), map[string]bound{
+		files: []string{"agentrun.yaml", "agentrun_router.yaml"},
+		bounds: with(conditionBounds, runLimits("spec.limits"), modelSelection("spec.model"), map[string]bound{
 			"":                             needs("spec"),
 			"spec":                         needs("goal", "model"),
 			"spec.cancel":                  needs("reason"),
@@ -38,8 +38,6 @@ var kinds = map[string]kind{
 			"spec.onDenied":                oneOf("Observe", "Terminate").byDefault(`"Observe"`),
 			"spec.requestedBy":             text(1, 256),
 			"spec.serviceAccountName":      text(1, 253).matching(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`).byDefault(`"default"`),
-			"spec.model":                   needs("name"),
-			"spec.model.name":              text(1, 63).matching(namePattern),
 			"spec.onToolFailure":           oneOf("Observe", "Terminate").byDefault(`"Observe"`),
 			"spec.tools":                   list(64),
 			"spec.tools[]":                 needs("name"),
@@ -112,6 +110,18 @@ var kinds = map[string]kind{
 			"status.modelCall.attempt":                            atLeast(1),
 			"status.modelCall.failures":                           atLeast(1),
 			"status.modelCall.code":                               text(1, 64),
+			"status.modelCall.tried":                              atMost(16),
+			"status.modelCall.tried[]":                            text(1, 63),
+			"status.route.excluded":                               atMost(16),
+			"status.route.excluded[]":                             needs("message", "name"),
+			"status.route.excluded[].message":                     text(1, 512),
+			"status.route.excluded[].name":                        text(1, 63),
+			"status.route.fromModel":                              text(1, 512),
+			"status.route.message":                                text(1, 1024),
+			"status.route.model":                                  text(1, 63),
+			"status.route.questionTokens":                         atLeast(1),
+			"status.route.reason":                                 oneOf("Preferred", "Chosen", "Default", "Fallback"),
+			"status.route.sinceStep":                              atLeast(1),
 			"status.modelCall.state":                              oneOf("Asking", "Backoff", "Held"),
 			"status.modelCall.reserved.cost":                      amount(),
 			"status.modelCall.reserved.inputTokens":               atLeast(0),
@@ -157,14 +167,12 @@ var kinds = map[string]kind{
 		}),
 	},
 	"ToolBinding": {
-		files: []string{"toolbinding_http.yaml", "toolbinding_mcp.yaml", "toolbinding_write.yaml", "toolbinding_agent.yaml"},
-		bounds: with(conditionBounds, runLimits("spec.backend.agent.limits"), map[string]bound{
+		files: []string{"toolbinding_http.yaml", "toolbinding_mcp.yaml", "toolbinding_write.yaml", "toolbinding_agent.yaml", "toolbinding_router.yaml"},
+		bounds: with(conditionBounds, runLimits("spec.backend.agent.limits"), modelSelection("spec.backend.agent.model"), map[string]bound{
 			"":                                  needs("spec"),
 			"spec":                              needs("backend", "effect"),
 			"spec.backend.http":                 needs("tool", "url"),
 			"spec.backend.agent.instructions":   text(1, 16384),
-			"spec.backend.agent.model":          needs("name"),
-			"spec.backend.agent.model.name":     text(1, 63).matching(namePattern),
 			"spec.backend.agent.tools":          list(64),
 			"spec.backend.agent.tools[]":        needs("name"),
 			"spec.backend.agent.tools[].name":   text(1, 63).matching(namePattern),
@@ -230,6 +238,10 @@ var kinds = map[string]kind{
 			"spec.concurrency":               bound{}.byDefault(`{}`),
 			"spec.concurrency.max":           number(1, 1000).byDefault(`16`),
 			"spec.maxOutputTokens":           number(1, 131072).byDefault(`4096`),
+			"spec.capabilities":              list(16),
+			"spec.capabilities[]":            text(1, 63).matching(namePattern),
+			"spec.dataClasses":               list(16),
+			"spec.dataClasses[]":             text(1, 63).matching(namePattern),
 			"spec.price":                     needs("input", "output"),
 			"spec.price.cachedInput":         unitPrice(),
 			"spec.price.input":               unitPrice(),
@@ -325,6 +337,7 @@ var kinds = map[string]kind{
 			"":                                     needs("spec"),
 			"spec":                                 needs("reply", "runName", "runUID", "step"),
 			"spec.runName":                         text(1, 253),
+			"spec.purpose":                         oneOf("Route"),
 			"spec.runUID":                          text(1, 63),
 			"spec.step":                            atLeast(1),
 			"spec.reply":                           needs("finish", "time"),
@@ -393,6 +406,29 @@ func with(parts ...map[string]bound) map[string]bound {
 	all := map[string]bound{}
 	for _, part := range parts {
 		maps.Copy(all, part)
+	}
+	return all
+}
+
+// modelSelection are the bounds of how the model of a run is found, at path.
+func modelSelection(path string) map[string]bound {
+	all := map[string]bound{}
+	for field, b := range map[string]bound{
+		"name":                        text(1, 63).matching(namePattern),
+		"router":                      needs("candidates"),
+		"router.candidates":           list(16),
+		"router.candidates[]":         needs("name"),
+		"router.candidates[].name":    text(1, 63).matching(namePattern),
+		"router.candidates[].purpose": text(1, 512),
+		"router.chooser":              text(1, 63).matching(namePattern),
+		"requires.dataClasses":        list(16),
+		"requires.dataClasses[]":      text(1, 63).matching(namePattern),
+		"requires.capabilities":       list(16),
+		"requires.capabilities[]":     text(1, 63).matching(namePattern),
+		"requires.maxPrice.input":     unitPrice(),
+		"requires.maxPrice.output":    unitPrice(),
+	} {
+		all[path+"."+field] = b
 	}
 	return all
 }

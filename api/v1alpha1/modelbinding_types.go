@@ -51,6 +51,22 @@ type ModelBindingSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.cachedInput) || !isQuantity(self.cachedInput) || !isQuantity(self.input) || quantity(self.cachedInput).compareTo(quantity(self.input)) <= 0",message="cachedInput must not be above input: before a request, all of it counts as not cached"
 	Price *ModelPrice `json:"price,omitempty"`
 
+	// dataClasses are the classes of data that the model may be shown, in names of the platform's own: a run whose
+	// spec.model.requires.dataClasses has others does not ask it. At most 16; none when left out.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	DataClasses []Label `json:"dataClasses,omitempty"`
+
+	// capabilities are what the model can do, in names of the platform's own, such as vision: a run whose
+	// spec.model.requires.capabilities has others does not ask it. At most 16; none when left out.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Capabilities []Label `json:"capabilities,omitempty"`
+
 	// suspend is the model's kill switch: while it is true, no request to it begins, in no run. What is in flight goes on. Runs that
 	// need it wait, within their deadline, and go on when suspend is taken back. Default false.
 	// +optional

@@ -154,16 +154,6 @@ type RetryPolicy struct {
 	BackoffMilliseconds int32 `json:"backoffMilliseconds,omitempty"`
 }
 
-// ModelSelection says which model is asked.
-type ModelSelection struct {
-	// name is a ModelBinding in the same namespace.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-	Name string `json:"name,omitempty"`
-}
-
 // ToolSelection is one tool that the run may call.
 type ToolSelection struct {
 	// name is a ToolBinding in the same namespace; the model knows the tool by this name.

@@ -62,6 +62,12 @@ var httpToolCreates = table[*v1alpha1.ToolBinding]{
 		mutate:     func(b *v1alpha1.ToolBinding) { b.Spec.Backend.MCP = anMCPTool().Spec.Backend.MCP },
 		wantErrors: []string{"spec.backend: exactly one of the fields in [http mcp agent] must be set"},
 	},
+	"its child runs have no model to ask": {
+		mutate: func(b *v1alpha1.ToolBinding) {
+			b.Spec.Backend = v1alpha1.ToolBackend{Agent: &v1alpha1.AgentBackend{Model: &v1alpha1.ModelSelection{}}}
+		},
+		wantErrors: []string{"spec.backend.agent.model: exactly one of the fields in [name router] must be set"},
+	},
 	"it starts child runs": {mutate: func(b *v1alpha1.ToolBinding) { b.Spec.Backend = v1alpha1.ToolBackend{Agent: &v1alpha1.AgentBackend{}} }},
 	"it starts child runs one by one": {mutate: func(b *v1alpha1.ToolBinding) {
 		b.Spec.Backend = v1alpha1.ToolBackend{Agent: &v1alpha1.AgentBackend{}}

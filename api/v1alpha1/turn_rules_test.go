@@ -77,6 +77,10 @@ var turnUpdates = table[*v1alpha1.Turn]{
 		mutate:     func(t *v1alpha1.Turn) { t.Spec.Step = 2 },
 		wantErrors: []string{"spec.step: " + wantAppendOnly},
 	},
+	"it becomes a chooser's": {
+		mutate:     func(t *v1alpha1.Turn) { t.Spec.Purpose = v1alpha1.TurnRoute },
+		wantErrors: []string{"spec: " + wantAppendOnly},
+	},
 	"the model said something else": {
 		mutate:     func(t *v1alpha1.Turn) { t.Spec.Reply.Text = "Never mind." },
 		wantErrors: []string{"spec.reply: " + wantAppendOnly},

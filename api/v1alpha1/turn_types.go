@@ -15,7 +15,15 @@ const LabelRunName = "interlock.dev/run"
 // +kubebuilder:validation:Enum=Stop;Length;Refused
 type ReplyFinish string
 
+// TurnPurpose is what a model was asked for.
+// +kubebuilder:validation:Enum=Route
+type TurnPurpose string
+
+// TurnRoute is on the Turn of a chooser, which was asked for a route.
+const TurnRoute TurnPurpose = "Route"
+
 // TurnSpec is one answer of the model, and what came of each call in it.
+// +kubebuilder:validation:XValidation:rule="has(self.purpose) == has(oldSelf.purpose)",message="a Turn is append-only"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.results) || (has(self.results) && oldSelf.results.all(o, self.results.exists(r, r.callID == o.callID)))",message="a Turn is append-only: a result can't be taken away"
 type TurnSpec struct {
 	// runName is the AgentRun that the Turn belongs to, in the same namespace.
@@ -37,6 +45,10 @@ type TurnSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Turn is append-only"
 	Step int32 `json:"step,omitempty"`
+
+	// purpose is Route on the Turn of a chooser, which says which model the run shall ask; absent on all others.
+	// +optional
+	Purpose TurnPurpose `json:"purpose,omitempty"`
 
 	// reply is what the model answered.
 	// +required

@@ -85,7 +85,16 @@ var rows = map[string]row{
 	"a run with a limit of cost, whose model comes later": {as: "editor", try: creates(aRun(costs("later")))},
 	"a run with a limit of cost, whose model has no price": {
 		"editor", creates(aRun(costs("stored"))), "interlock-prices",
-		"spec.limits.maxCost needs a model with a price: give the ModelBinding stored a spec.price, or leave maxCost out",
+		"spec.limits.maxCost needs models with a price: give the ModelBinding stored a spec.price, or leave maxCost out",
+	},
+	"a run with a limit of cost, whose candidates have a price": {as: "editor", try: creates(aRun(costsRouted("priced", "later")))},
+	"a run with a limit of cost, one of whose candidates has no price": {
+		"editor", creates(aRun(costsRouted("priced", "later", "stored"))), "interlock-prices",
+		"spec.limits.maxCost needs models with a price: give the ModelBinding stored a spec.price, or leave maxCost out",
+	},
+	"a run with a limit of cost, whose chooser has no price": {
+		"editor", creates(aRun(costsRouted("priced"), func(r *v1alpha1.AgentRun) { r.Spec.Model.Router.Chooser = "stored" })), "interlock-prices",
+		"spec.limits.maxCost needs models with a price: give the ModelBinding stored a spec.price, or leave maxCost out",
 	},
 	"a run without a limit of cost, whose model has no price": {as: "editor", try: creates(aRun(func(r *v1alpha1.AgentRun) {
 		r.Spec.Model.Name = "stored"
@@ -224,6 +233,16 @@ func requestedBy(name string) func(*v1alpha1.AgentRun) {
 
 func costs(model string) func(*v1alpha1.AgentRun) {
 	return func(r *v1alpha1.AgentRun) { r.Spec.Model.Name, r.Spec.Limits.MaxCost = model, "0.5" }
+}
+
+// costsRouted has a run with a limit of cost choose among models.
+func costsRouted(models ...string) func(*v1alpha1.AgentRun) {
+	return func(r *v1alpha1.AgentRun) {
+		r.Spec.Limits.MaxCost, r.Spec.Model = "0.5", v1alpha1.ModelSelection{Router: &v1alpha1.ModelRouter{}}
+		for _, m := range models {
+			r.Spec.Model.Router.Candidates = append(r.Spec.Model.Router.Candidates, v1alpha1.ModelCandidate{Name: m})
+		}
+	}
 }
 
 func runsAs(serviceAccount string) func(*v1alpha1.AgentRun) {

@@ -158,8 +158,15 @@ func TestRunPolicies_sayWhatIsTooMuch(t *testing.T) {
 		// As words, 10 would be below 2.5.
 		"spec.limits.maxCost is 10, and RunPolicy policy allows at most 2.5":              limits(func(l *v1alpha1.RunLimits) { l.MaxCost = "10" }),
 		"spec.limits.maxCost is not set, and RunPolicy policy allows at most 2.5: set it": limits(func(l *v1alpha1.RunLimits) { l.MaxCost = "" }),
-		"spec.model.name is large, and RunPolicy policy allows only: model, small": func(r *v1alpha1.AgentRun) {
+		"spec.model names large, and RunPolicy policy allows only: model, small": func(r *v1alpha1.AgentRun) {
 			r.Spec.Model.Name, r.Spec.Limits.MaxCost = "large", "1"
+		},
+		"spec.model names huge, and RunPolicy policy allows only: model, small": func(r *v1alpha1.AgentRun) {
+			costsRouted("model", "huge", "small")(r)
+		},
+		"spec.model names judge, and RunPolicy policy allows only: model, small": func(r *v1alpha1.AgentRun) {
+			costsRouted("model", "small")(r)
+			r.Spec.Model.Router.Chooser = "judge"
 		},
 	} {
 		t.Run(want, func(t *testing.T) { expect(t, limited("red", change), want) })

@@ -183,6 +183,7 @@ func childOf(req request, b *v1alpha1.ToolBinding, goal string) *v1alpha1.AgentR
 	if agent.Model != nil {
 		child.Spec.Model = *agent.Model
 	}
+	child.Spec.Model.Requires = requirementsOf(child.Spec.Model.Requires, parent.Spec.Model.Requires)
 	return child
 }
 

@@ -36,6 +36,11 @@ func (r *AgentRunReconciler) eventOf(ctx context.Context, p *pass, o *outcome) (
 	case o.undercounted > 0:
 		return run.Undercounted{Step: o.step, Attempt: o.attempt, At: o.at, Input: o.undercounted}, nil
 	}
+	if o.choice {
+		e := chosen(o.step, o.attempt, *o.reply)
+		e.At = o.at
+		return e, nil
+	}
 	calls, err := r.proposals(ctx, p, o.at, *o.reply, o.raw)
 	return run.ModelReplied{
 		Step: o.step, Attempt: o.attempt, At: o.at, Finish: o.reply.Finish, Empty: o.reply.Text == "",

@@ -34,6 +34,8 @@ func (r *AgentRunReconciler) holds(ctx context.Context, p *pass, model *v1alpha1
 	}
 	if model.Spec.Suspend {
 		h.Model = fmt.Sprintf("ModelBinding %s is suspended", model.Name)
+	} else if why := unmet(p.run.Spec.Model, model); why != "" && model.Name != "" {
+		h.Model = fmt.Sprintf("ModelBinding %s %s", model.Name, why)
 	}
 	for _, name := range p.toolsInPlay(r.Effects.Finished(p.key)) {
 		var b v1alpha1.ToolBinding

@@ -35,11 +35,10 @@ func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
 	if err := r.release(ctx, p, p.before); err != nil {
 		return err
 	}
-	b, err := r.modelBinding(ctx, p.run)
-	if client.IgnoreNotFound(err) != nil {
+	b, err := r.models(ctx, p)
+	if err != nil {
 		return err
 	}
-	p.before.Terms = termsOf(b)
 	if p.policies, err = policiesOf(ctx, r.Client, p.run.Namespace); err != nil {
 		return err
 	}
@@ -113,12 +112,16 @@ func (r *AgentRunReconciler) prepared(ctx context.Context, p *pass) ([]run.Event
 	if p.before.Step > 0 {
 		return nil, nil
 	}
-	missing, err := r.missing(ctx, p.run)
+	missing, err := r.missing(ctx, p)
 	if err != nil || missing != "" {
 		return []run.Event{run.Prepared{At: p.now, Missing: missing}}, err
 	}
 	request, err := r.request(ctx, p.run, nil)
-	return []run.Event{run.Prepared{At: p.now, Context: request.MaxTokens()}}, err
+	e := run.Prepared{At: p.now, Context: request.MaxTokens()}
+	if router := p.before.Router; router != nil && router.Chooser != nil {
+		e.Question = question(p.run, router).MaxTokens()
+	}
+	return []run.Event{e}, err
 }
 
 // expire deletes a finished run whose time to live is over.
@@ -137,20 +140,10 @@ func (r *AgentRunReconciler) expire(ctx context.Context, p *pass) error {
 }
 
 // missing names what the run needs and is not ready, in words; empty if nothing is missing.
-func (r *AgentRunReconciler) missing(ctx context.Context, agentRun *v1alpha1.AgentRun) (string, error) {
-	var m v1alpha1.ModelBinding
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: agentRun.Namespace, Name: agentRun.Spec.Model.Name}, &m)
-	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("ModelBinding %s does not exist", agentRun.Spec.Model.Name), nil
-	case err != nil:
-		return "", fmt.Errorf("reading the ModelBinding: %w", err)
-	}
-	if why := notReady(m.Status.Conditions, m.Generation); why != "" {
-		return fmt.Sprintf("ModelBinding %s is not ready: %s", m.Name, why), nil
-	}
-	if m.Spec.Price == nil && agentRun.Spec.Limits.MaxCost != "" {
-		return fmt.Sprintf("ModelBinding %s has no price, and the run has a maxCost", m.Name), nil
+func (r *AgentRunReconciler) missing(ctx context.Context, p *pass) (string, error) {
+	agentRun := p.run
+	if why, err := r.missingModel(ctx, p); err != nil || why != "" {
+		return why, err
 	}
 	for _, t := range agentRun.Spec.Tools {
 		b, why, err := r.toolBinding(ctx, agentRun.Namespace, t.Name)
@@ -165,6 +158,36 @@ func (r *AgentRunReconciler) missing(ctx context.Context, agentRun *v1alpha1.Age
 		}
 	}
 	return "", nil
+}
+
+// missingModel names the model that the run needs and is not ready, in words; empty if none is missing. A run with a router needs one of
+// its candidates.
+func (r *AgentRunReconciler) missingModel(ctx context.Context, p *pass) (string, error) {
+	if p.before.Router != nil {
+		return p.before.Router.Unfit(), nil
+	}
+	b, err := r.modelBinding(ctx, p.run, p.run.Spec.Model.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("ModelBinding %s does not exist", p.run.Spec.Model.Name), nil
+	case err != nil:
+		return "", fmt.Errorf("reading the ModelBinding: %w", err)
+	}
+	if why := unusable(p.run, b); why != "" {
+		return fmt.Sprintf("ModelBinding %s %s", b.Name, why), nil
+	}
+	return "", nil
+}
+
+// models looks which models the run may ask now, and on what terms. It gives the one of a run that has only one, if it is there.
+func (r *AgentRunReconciler) models(ctx context.Context, p *pass) (*v1alpha1.ModelBinding, error) {
+	var err error
+	if p.before.Router, err = r.router(ctx, p.run); err != nil || p.before.Router != nil {
+		return &v1alpha1.ModelBinding{}, err
+	}
+	b, err := r.modelBinding(ctx, p.run, p.run.Spec.Model.Name)
+	p.before.Terms = termsOf(b)
+	return b, client.IgnoreNotFound(err)
 }
 
 // toolBinding reads a ToolBinding, and says why it can't be used; empty if it can.
@@ -257,6 +280,11 @@ func (r *AgentRunReconciler) adoptReply(ctx context.Context, p *pass, m run.Mode
 	}
 	if !ok {
 		return run.EffectLost{Attempt: m.Attempt, At: p.now}, nil
+	}
+	if turn.Route {
+		e := chosen(p.before.Step, m.Attempt, turn.Reply)
+		e.At = p.now
+		return e, nil
 	}
 	e := run.ModelReplied{
 		Step: p.before.Step, Attempt: m.Attempt, At: p.now, Finish: turn.Reply.Finish, Empty: turn.Reply.Text == "", Usage: turn.Reply.Usage,

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -84,7 +85,7 @@ func rateOf(l *v1alpha1.RateLimit) effect.Rate {
 // changed or taken away by then counts.
 func (r *AgentRunReconciler) callModel(ctx context.Context, p *pass, e run.CallModel) {
 	agentRun, ref := p.run, p.ref
-	b, err := r.modelBinding(ctx, agentRun)
+	b, err := r.modelBinding(ctx, agentRun, modelOf(agentRun, e))
 	if err != nil {
 		b = &v1alpha1.ModelBinding{}
 		b.Spec.Retry, b.Spec.Concurrency, b.Spec.TimeoutSeconds = standIn()
@@ -94,7 +95,7 @@ func (r *AgentRunReconciler) callModel(ctx context.Context, p *pass, e run.CallM
 		Timeout: time.Duration(b.Spec.TimeoutSeconds) * time.Second,
 		Pace:    r.Models.paces.Get(string(b.UID), rateOf(b.Spec.Rate)),
 		Behind:  []*effect.Bulkhead{r.Models.bulkheads.Get(string(b.UID), int(b.Spec.Concurrency.Max))},
-	}, outcome{step: e.Step, attempt: e.Attempt}, func(ctx context.Context, o *outcome) {
+	}, outcome{step: e.Step, attempt: e.Attempt, choice: e.Choose}, func(ctx context.Context, o *outcome) {
 		r.askModel(ctx, agentRun, ref, e, o)
 	})
 }
@@ -117,22 +118,27 @@ func (r *AgentRunReconciler) start(ctx context.Context, job effect.Job[RunKey, *
 	r.Effects.Start(ctx, job)
 }
 
-func (r *AgentRunReconciler) modelBinding(ctx context.Context, agentRun *v1alpha1.AgentRun) (*v1alpha1.ModelBinding, error) {
+// modelOf names the model that a request goes to.
+func modelOf(agentRun *v1alpha1.AgentRun, e run.CallModel) string {
+	return cmp.Or(e.Model, agentRun.Spec.Model.Name)
+}
+
+func (r *AgentRunReconciler) modelBinding(ctx context.Context, agentRun *v1alpha1.AgentRun, name string) (*v1alpha1.ModelBinding, error) {
 	var b v1alpha1.ModelBinding
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: agentRun.Namespace, Name: agentRun.Spec.Model.Name}, &b)
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: agentRun.Namespace, Name: name}, &b)
 	return &b, err
 }
 
 // askModel shows the model the history and makes an outcome of what it says.
 // The request is not sent if it can have more tokens than were reserved for it.
 func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.AgentRun, ref journal.RunRef, e run.CallModel, o *outcome) {
-	b, err := r.modelBinding(ctx, agentRun)
+	b, err := r.modelBinding(ctx, agentRun, modelOf(agentRun, e))
 	if err != nil || e.MaxOutput == 0 {
 		retry, _, _ := standIn()
-		o.fail(run.Failure{Code: codeBindingGone, Message: "The ModelBinding can't be read.", Retryable: true, Unsent: true}, retry)
+		o.fail(run.Failure{Code: codeBindingGone, Message: "The ModelBinding can't be read.", Retryable: true, Unsent: true, Overload: true}, retry)
 		return
 	}
-	if o.held = b.Spec.Suspend || r.heldNow(ctx, agentRun); o.held {
+	if o.held = b.Spec.Suspend || unmet(agentRun.Spec.Model, b) != "" || r.heldNow(ctx, agentRun); o.held {
 		return
 	}
 	history, err := r.Journal.History(ctx, ref, o.step-1)
@@ -140,7 +146,7 @@ func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.Ag
 		o.failJournal(ctx, err)
 		return
 	}
-	request, err := r.request(ctx, agentRun, history)
+	request, err := r.requestFor(ctx, agentRun, e, history)
 	if err != nil {
 		o.failJournal(ctx, err)
 		return
@@ -148,7 +154,7 @@ func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.Ag
 	m, err := r.Models.Open(ctx, b)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "opening the model", "modelBinding", b.Name)
-		o.fail(run.Failure{Code: codeBindingGone, Message: "The ModelBinding can't be used.", Retryable: true, Unsent: true}, b.Spec.Retry)
+		o.fail(run.Failure{Code: codeBindingGone, Message: "The ModelBinding can't be used.", Retryable: true, Unsent: true, Overload: true}, b.Spec.Retry)
 		return
 	}
 	if n := request.MaxTokens(); n > e.Input {
@@ -156,13 +162,14 @@ func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.Ag
 		o.undercounted = n
 		return
 	}
-	request.ID, request.Step, request.Attempt, request.MaxOutputTokens = fmt.Sprintf("%s/s%d", ref.UID, o.step), o.step, o.attempt, int(e.MaxOutput)
+	request.ID, request.Step, request.Attempt, request.MaxOutputTokens = fmt.Sprintf("%s/s%d", ref.UID, o.step), journal.NextTurn(history), o.attempt, int(e.MaxOutput)
 	var reply run.Reply
 	if wait, tried := r.Models.breaker(b).Try(func() effect.Health {
 		reply, err = m.Complete(ctx, request)
 		return modelHealth(ctx, err)
 	}); !tried {
 		o.failure = new(breakerOpen("the model "+b.Name, wait))
+		o.failure.Overload = true
 		return
 	}
 	if err != nil {
@@ -178,16 +185,32 @@ func (r *AgentRunReconciler) askModel(ctx context.Context, agentRun *v1alpha1.Ag
 	for _, c := range reply.Calls {
 		o.raw = append(o.raw, c.Arguments)
 	}
-	if len(reply.Calls) == 0 {
+	if len(reply.Calls) == 0 && !o.choice {
 		o.answer = answerOf(stored.Text, history)
 	}
+}
+
+// requestFor makes what the model is shown, or its chooser.
+func (r *AgentRunReconciler) requestFor(ctx context.Context, agentRun *v1alpha1.AgentRun, e run.CallModel, history []journal.Turn) (run.ModelRequest, error) {
+	if !e.Choose {
+		return r.request(ctx, agentRun, history)
+	}
+	router, err := r.router(ctx, agentRun)
+	if err != nil {
+		return run.ModelRequest{}, err
+	}
+	return question(agentRun, router), nil
 }
 
 // request makes what the model is shown after the given turns.
 func (r *AgentRunReconciler) request(ctx context.Context, agentRun *v1alpha1.AgentRun, history []journal.Turn) (run.ModelRequest, error) {
 	tools, err := r.definitions(ctx, agentRun)
-	brief := journal.Brief{Goal: agentRun.Spec.Goal, Instructions: agentRun.Spec.Instructions}
+	brief := briefOf(agentRun)
 	return run.ModelRequest{System: brief.System(), Messages: journal.Messages(brief, history), Tools: tools}, err
+}
+
+func briefOf(agentRun *v1alpha1.AgentRun) journal.Brief {
+	return journal.Brief{Goal: agentRun.Spec.Goal, Instructions: agentRun.Spec.Instructions}
 }
 
 // definitions describes the run's tools to the model. A tool that can't be used now is still described, if it ever was

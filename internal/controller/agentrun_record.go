@@ -178,7 +178,7 @@ func (r *AgentRunReconciler) goOnWithout(ctx context.Context, err error) error {
 func (p *pass) replyTurn(step int) *journal.Turn {
 	for _, o := range p.outcomes {
 		if o.reply != nil && o.step == step {
-			return &journal.Turn{Step: step, At: o.at, Reply: *o.reply}
+			return &journal.Turn{Step: step, At: o.at, Route: o.choice, Reply: *o.reply}
 		}
 	}
 	return nil

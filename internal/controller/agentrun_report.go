@@ -75,11 +75,13 @@ func messageOf(s run.State, agentRun *v1alpha1.AgentRun) string {
 		return "The run waits to begin: " + s.Waiting + "."
 	case s.Model != nil && !s.Model.NotBefore.IsZero():
 		return fmt.Sprintf("Step %d: asking the model %s failed (%s, attempt %d); it is asked again after a pause.",
-			s.Step, agentRun.Spec.Model.Name, s.Model.Code, s.Model.Attempt)
+			s.Step, askedModel(s, agentRun), s.Model.Code, s.Model.Attempt)
 	case s.Model != nil && s.Model.Attempt > 1:
-		return fmt.Sprintf("Step %d: asking the model %s, attempt %d.", s.Step, agentRun.Spec.Model.Name, s.Model.Attempt)
+		return fmt.Sprintf("Step %d: asking the model %s, attempt %d.", s.Step, askedModel(s, agentRun), s.Model.Attempt)
+	case s.Model != nil && s.Choosing():
+		return fmt.Sprintf("Step %d: asking the chooser %s which model fits.", s.Step, askedModel(s, agentRun))
 	case s.Model != nil:
-		return fmt.Sprintf("Step %d: asking the model %s.", s.Step, agentRun.Spec.Model.Name)
+		return fmt.Sprintf("Step %d: asking the model %s.", s.Step, askedModel(s, agentRun))
 	}
 	return fmt.Sprintf("Step %d: calling tools. %s", s.Step, callsText(s.Calls, agentRun))
 }
@@ -169,6 +171,7 @@ func callText(c run.Call) string {
 // recorded has not happened. The related Turn makes the events of each step their own; otherwise the recorder would fold
 // them into one.
 func (r *AgentRunReconciler) report(p *pass) {
+	r.eventRouted(p)
 	if t := p.after.Termination; t != nil && p.refusal != nil && t.Detail == p.refusal.detail {
 		r.Refusals.count(p.refusal)
 	}

@@ -33,10 +33,10 @@ func stateOf(agentRun *v1alpha1.AgentRun) run.State {
 	s := run.State{
 		UID: string(agentRun.UID), Phase: run.Phase(status.Phase), Limits: limitsOf(agentRun.Spec), Step: int(status.Step),
 		Started: timeOf(status.StartTime), Deadline: timeOf(status.Deadline), Completed: timeOf(status.CompletionTime),
-		Usage: usageOf(status.Usage), Context: status.ContextTokens,
+		Usage: usageOf(status.Usage), Context: status.ContextTokens, Route: routeFrom(status.Route),
 	}
 	if m := status.ModelCall; m != nil {
-		s.Model = &run.ModelCall{Attempt: int(m.Attempt), Failures: int(m.Failures), NotBefore: microTimeOf(m.NotBefore), Code: m.Code, Reserved: reservationFrom(m.Reserved), Held: m.State == v1alpha1.ModelHeld}
+		s.Model = &run.ModelCall{Attempt: int(m.Attempt), Failures: int(m.Failures), NotBefore: microTimeOf(m.NotBefore), Code: m.Code, Reserved: reservationFrom(m.Reserved), Held: m.State == v1alpha1.ModelHeld, Tried: m.Tried}
 	}
 	for _, r := range status.Repeats {
 		s.Repeats = append(s.Repeats, run.Repeat{Key: r.Key, Count: int(r.Count)})
@@ -69,11 +69,12 @@ func statusOf(s run.State, agentRun *v1alpha1.AgentRun) v1alpha1.AgentRunStatus 
 		CompletionTime:     timePointer(s.Completed),
 		Usage:              usageStatus(s.Usage),
 		ContextTokens:      s.Context,
+		Route:              routeStatus(s.Route),
 	}
 	if m := s.Model; m != nil {
 		status.ModelCall = &v1alpha1.ModelCallStatus{
 			State: v1alpha1.ModelAsking, Attempt: int32(m.Attempt), Failures: int32(m.Failures), //nolint:gosec // counts requests
-			NotBefore: microTimePointer(m.NotBefore), Code: m.Code, Reserved: reservationStatus(m.Reserved),
+			NotBefore: microTimePointer(m.NotBefore), Code: m.Code, Reserved: reservationStatus(m.Reserved), Tried: m.Tried,
 		}
 		switch {
 		case m.Held:

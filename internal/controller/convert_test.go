@@ -49,11 +49,23 @@ func drawState(t *rapid.T) run.State {
 		},
 	}
 	s.Context = int64(number("context"))
+	if rapid.Bool().Draw(t, "routed") {
+		s.Route = &run.Route{
+			Model: text.Draw(t, "route"), Reason: rapid.SampledFrom([]run.RouteReason{"", run.RouteChosen, run.RouteFallback}).Draw(t, "route reason"),
+			Message: text.Draw(t, "why"), Words: text.Draw(t, "words"), Step: number("since"), Question: int64(number("question")),
+		}
+		if rapid.Bool().Draw(t, "excluded") {
+			s.Route.Excluded = []run.Exclusion{{Model: "m", Why: "it is suspended"}}
+		}
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "repeats") {
 		s.Repeats = append(s.Repeats, run.Repeat{Key: text.Draw(t, "key"), Count: number("count")})
 	}
 	if rapid.Bool().Draw(t, "model") {
 		s.Model = &run.ModelCall{Attempt: 1 + number("attempt"), Code: text.Draw(t, "code")}
+		if rapid.Bool().Draw(t, "fell back") {
+			s.Model.Tried = []string{"m", "n"}
+		}
 		if rapid.Bool().Draw(t, "backoff") {
 			s.Model.NotBefore = second("not before").Add(123456 * time.Microsecond)
 		} else if s.Model.Held = rapid.Bool().Draw(t, "held"); !s.Model.Held {
@@ -123,7 +135,7 @@ func TestConvert_aDeadlineNeverComesEarly(t *testing.T) {
 func TestConvert_aTurnComesBackAsItWasStored(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	want := journal.Turn{
-		Step: 2, At: at, Version: "17",
+		Step: 2, Route: true, At: at, Version: "17",
 		Reply: journal.Reply{
 			Text: "t", Finish: run.FinishLength, Model: "m", RequestID: "r",
 			Usage: run.TokenUsage{Input: 1, CachedInput: 2, Output: 3, Reasoning: 4, Reported: true},

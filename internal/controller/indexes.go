@@ -72,13 +72,13 @@ func waits(agentRun *v1alpha1.AgentRun) []string {
 		keys = append(keys, unfinished)
 	}
 	if agentRun.Status.Step == 0 {
-		keys = append(keys, "model/"+agentRun.Spec.Model.Name)
+		keys = append(keys, waitsForModels(agentRun)...)
 		for _, t := range agentRun.Spec.Tools {
 			keys = append(keys, "tool/"+t.Name)
 		}
 	}
 	if m := agentRun.Status.ModelCall; m != nil && m.State == v1alpha1.ModelHeld {
-		keys = append(keys, "model/"+agentRun.Spec.Model.Name)
+		keys = append(keys, waitsForModels(agentRun)...)
 	}
 	for _, c := range agentRun.Status.Calls {
 		call := callFrom(c)
@@ -89,6 +89,14 @@ func waits(agentRun *v1alpha1.AgentRun) []string {
 		if call.State == run.CallAwaitingApproval {
 			keys = append(keys, "approval")
 		}
+	}
+	return keys
+}
+
+func waitsForModels(agentRun *v1alpha1.AgentRun) []string {
+	var keys []string
+	for _, name := range modelNames(agentRun.Spec.Model) {
+		keys = append(keys, "model/"+name)
 	}
 	return keys
 }

@@ -31,6 +31,8 @@ type outcome struct {
 	reply  *journal.Reply
 	raw    []string
 	answer run.Answer
+	// choice: the model is a chooser.
+	choice bool
 	// held: it was not sent, since the run, the model or the tool has been suspended.
 	held bool
 	// undercounted is the most tokens that the request can have, if that is more than was reserved. It was not sent.
@@ -92,11 +94,11 @@ func toolError(err error) *tool.Error {
 func modelFailure(err error) run.Failure {
 	e := modelError(err)
 	if e == nil {
-		return run.Failure{Code: string(model.ReasonUnavailable), Message: "The model could not be asked.", Retryable: true}
+		return run.Failure{Code: string(model.ReasonUnavailable), Message: "The model could not be asked.", Retryable: true, Overload: true}
 	}
 	return run.Failure{
 		Code: string(e.Reason), Message: text.Clip(text.Clean(e.Message), maxMessage), Retryable: !e.Reason.Permanent(), RetryAfter: e.RetryAfter,
-		Unsent: e.Reason.Unseen(),
+		Unsent: e.Reason.Unseen(), Overload: e.Reason.Overload(),
 	}
 }
 

@@ -97,9 +97,11 @@ func refusedBy(policies []v1alpha1.RunPolicy, spec v1alpha1.AgentRunSpec) *polic
 				return &policyRefusal{p.Name, detailAbovePolicy, words}
 			}
 		}
-		if len(p.Spec.Models) > 0 && !slices.Contains(p.Spec.Models, spec.Model.Name) {
-			return &policyRefusal{p.Name, detailModelNotAllowed, fmt.Sprintf(
-				"spec.model.name is %s, and RunPolicy %s allows only: %s", spec.Model.Name, p.Name, strings.Join(p.Spec.Models, ", "))}
+		for _, name := range modelNames(spec.Model) {
+			if len(p.Spec.Models) > 0 && !slices.Contains(p.Spec.Models, name) {
+				return &policyRefusal{p.Name, detailModelNotAllowed, fmt.Sprintf(
+					"spec.model names %s, and RunPolicy %s allows only: %s", name, p.Name, strings.Join(p.Spec.Models, ", "))}
+			}
 		}
 	}
 	return nil

@@ -128,7 +128,7 @@ func TestRefusedBy_saysWhatIsTooMuch(t *testing.T) {
 func TestRefusedBy_namesTheModelsThatAreAllowed(t *testing.T) {
 	p := policyFor("policy", v1alpha1.NamespaceSelector{})
 	p.Spec.Models = []string{"model", "small"}
-	want := &policyRefusal{"policy", detailModelNotAllowed, "spec.model.name is large, and RunPolicy policy allows only: model, small"}
+	want := &policyRefusal{"policy", detailModelNotAllowed, "spec.model names large, and RunPolicy policy allows only: model, small"}
 	if diff := cmp.Diff(want, refusedBy([]v1alpha1.RunPolicy{p}, aSpec()), cmp.AllowUnexported(policyRefusal{})); diff != "" {
 		t.Errorf("the refusal differs (-want +got):\n%s", diff)
 	}

@@ -106,6 +106,9 @@ func turnObject(ref journal.RunRef, t journal.Turn) *v1alpha1.Turn {
 			},
 		},
 	}
+	if t.Route {
+		object.Spec.Purpose = v1alpha1.TurnRoute
+	}
 	for _, c := range t.Reply.Calls {
 		object.Spec.Reply.Calls = append(object.Spec.Reply.Calls, v1alpha1.TurnCall(c))
 	}
@@ -147,7 +150,7 @@ func resultObject(r journal.Result) v1alpha1.TurnResult {
 func turnOf(object *v1alpha1.Turn) journal.Turn {
 	reply := object.Spec.Reply
 	t := journal.Turn{
-		Step: int(object.Spec.Step), At: reply.Time.Time, Version: object.ResourceVersion,
+		Step: int(object.Spec.Step), Route: object.Spec.Purpose == v1alpha1.TurnRoute, At: reply.Time.Time, Version: object.ResourceVersion,
 		Reply: journal.Reply{Text: reply.Text, Finish: run.Finish(reply.Finish), Model: reply.Model, RequestID: reply.RequestID},
 	}
 	if u := reply.Usage; u != nil {

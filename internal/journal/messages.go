@@ -41,6 +41,7 @@ func (b Brief) System() string {
 // Messages gives the history that the model is shown: the goal, and each Turn with the result of each of its calls. It is
 // valid for every provider: every call is answered, by our ID, before the next answer; no message is empty.
 func Messages(b Brief, turns []Turn) []run.Message {
+	turns = conversation(turns)
 	messages := []run.Message{{Role: run.RoleUser, Text: b.Goal}}
 	stubbed := stubbedBefore(turns)
 	for i, t := range turns {

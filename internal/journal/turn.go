@@ -37,6 +37,8 @@ type Turn struct {
 	Step  int
 	At    time.Time
 	Reply Reply
+	// Route: the answer is a chooser's, and no part of the conversation.
+	Route bool
 	// Results are at most one a call, in no order.
 	Results []Result
 	// Version is the store's, for the next write; empty before the first.

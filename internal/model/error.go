@@ -55,6 +55,11 @@ func (r Reason) Unseen() bool {
 	return false
 }
 
+// Overload reports whether another model may answer what this one can't now.
+func (r Reason) Overload() bool {
+	return r == ReasonUnavailable || r == ReasonRateLimited || r == ReasonTimeout
+}
+
 // Error is a failed model call: why, what to do about it, and the cause.
 type Error struct {
 	Reason Reason

@@ -23,9 +23,8 @@ const (
 type Router struct {
 	// Chooser is asked at the first step; nil: the first candidate that can be asked is taken.
 	Chooser *Offer
-	// Candidates stand in order of preference. Default is the one that is taken when the chooser is no help; empty: the first.
+	// Candidates stand in order of preference. The first that can be asked is taken when the chooser is no help.
 	Candidates []Offer
-	Default    string
 }
 
 // An Offer is a model that a run may ask. Unfit says why it can't be asked now, in words; empty if it can.
@@ -44,7 +43,7 @@ const (
 	RoutePreferred RouteReason = "Preferred"
 	// RouteChosen: the chooser has chosen it.
 	RouteChosen RouteReason = "Chosen"
-	// RouteDefault: the chooser was no help.
+	// RouteDefault: it is the first that can be asked, since the chooser was no help.
 	RouteDefault RouteReason = "Default"
 	// RouteFallback: the one before could not be asked any more.
 	RouteFallback RouteReason = "Fallback"
@@ -165,23 +164,10 @@ func (s *State) setOut(question int64) {
 	}
 }
 
-// take puts the run to candidate i; below zero, to the default, which can't be asked either.
+// take puts the run to candidate i; below zero, to the first, which can't be asked now either.
 func (s *State) take(i int, reason RouteReason, message string) {
-	if i < 0 {
-		i = max(s.Router.find(s.Router.Default), 0)
-	}
-	s.Route.Model, s.Route.Reason, s.Route.Message = s.Router.Candidates[i].Model, reason, message
+	s.Route.Model, s.Route.Reason, s.Route.Message = s.Router.Candidates[max(i, 0)].Model, reason, message
 	s.Route.Step, s.Route.Question = max(s.Step, 1), 0
-}
-
-// takeDefault puts the run to the default or, if that can't be asked, to the first candidate that can.
-func (s *State) takeDefault(why string) {
-	r := s.Router
-	i := max(r.find(r.Default), 0)
-	if r.Candidates[i].Unfit != "" {
-		i = r.firstFit()
-	}
-	s.take(i, RouteDefault, why)
 }
 
 // reroute puts the run to another model if the one that it is at can't be asked any more, and another can. It reports whether it did.
@@ -194,7 +180,7 @@ func (s *State) reroute() bool {
 	case unfit == "" || i < 0:
 		return false
 	case s.Choosing():
-		s.takeDefault("The chooser could not be asked: " + unfit + ".")
+		s.take(i, RouteDefault, "The chooser could not be asked: "+unfit+".")
 	default:
 		s.take(i, RouteFallback, "The model before could not be asked any more: "+unfit+".")
 	}
@@ -209,7 +195,7 @@ func (s *State) fallBack(f Failure) bool {
 	}
 	failed := s.offer().Model
 	if s.Choosing() {
-		s.takeDefault(fmt.Sprintf("The chooser %s could not be asked (%s).", failed, f.Code))
+		s.take(s.Router.firstFit(), RouteDefault, fmt.Sprintf("The chooser %s could not be asked (%s).", failed, f.Code))
 		return true
 	}
 	i := s.Router.firstFit(append(slices.Clone(s.Model.Tried), failed)...)
@@ -243,7 +229,7 @@ func (s State) chosen(e Chosen) (State, []Effect) {
 	case ChoiceUnusable:
 	}
 	s.Usage.Invalid++
-	s.takeDefault("What the chooser said names no candidate that can be asked.")
+	s.take(s.Router.firstFit(), RouteDefault, "What the chooser said names no candidate that can be asked.")
 	return keep(s.nextStep(e.At))
 }
 

@@ -29,7 +29,7 @@ func drawRouter(t *rapid.T) *run.Router {
 			offers[i].Unfit = name + " is suspended"
 		}
 	}
-	return &run.Router{Candidates: offers[:3:3], Chooser: &offers[3], Default: rapid.SampledFrom([]string{"", "large"}).Draw(t, "default")}
+	return &run.Router{Candidates: offers[:3:3], Chooser: &offers[3]}
 }
 
 func drawChoice(t *rapid.T) run.Choice {

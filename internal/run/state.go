@@ -11,7 +11,7 @@ import (
 )
 
 // StateVersion is the version of the state machine. It goes up when an older one would misread a State.
-const StateVersion = 4
+const StateVersion = 5
 
 // A Phase is where a run stands.
 type Phase string

@@ -40,7 +40,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 //	cancel reason=words
 //	time                   (the clock, which each command moves on by a second or by=)
 //
-// Each takes router=(a,b,!c), chooser=d and default=b: the models that can be asked from then on, but for those with a !; and
+// Each takes router=(a,b,!c) and chooser=d: the models that can be asked from then on, but for those with a !; and
 // holds=(run,model,tool,...), or holds=() for none: what must not begin from then on.
 func TestDecide_transcripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
@@ -254,7 +254,6 @@ func router(t *testing.T, d *datadriven.TestData, names []string) *run.Router {
 	for i, name := range names {
 		r.Candidates = append(r.Candidates, offer(name, run.Money(i+1)*1_000_000_000))
 	}
-	d.MaybeScanArgs(t, "default", &r.Default)
 	var chooser string
 	if d.MaybeScanArgs(t, "chooser", &chooser) {
 		r.Chooser = new(offer(chooser, 100_000_000))

@@ -146,7 +146,7 @@ var _ = Describe("the budget of a run", func() {
 		}
 		// The API server learns of a new binding a moment after it has stored it.
 		Eventually(ctx, func() error { return admin.Create(ctx, refused.DeepCopy(), client.DryRunAll) }, patience).Should(
-			And(Satisfy(apierrors.IsInvalid), MatchError(ContainSubstring("spec.limits.maxCost needs a model with a price"))))
+			And(Satisfy(apierrors.IsInvalid), MatchError(ContainSubstring("spec.limits.maxCost needs models with a price"))))
 
 		By("applying the run before its model, which is checked later")
 		refused.Spec.Model.Name = "later"

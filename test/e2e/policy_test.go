@@ -139,7 +139,7 @@ var _ = Describe("a RunPolicy", func() {
 		Eventually(ctx, asking("model", 31, "1"), patience).Should(refused("spec.limits.maxSteps is 31, and RunPolicy %s allows at most 30"))
 		Expect(asking("model", 30, "10")()).To(refused("spec.limits.maxCost is 10, and RunPolicy %s allows at most 2.5"))
 		Expect(asking("model", 30, "")()).To(refused("spec.limits.maxCost is not set, and RunPolicy %s allows at most 2.5: set it"))
-		Expect(asking("other", 30, "1")()).To(refused("spec.model.name is other, and RunPolicy %s allows only: model"))
+		Expect(asking("other", 30, "1")()).To(refused("spec.model names other, and RunPolicy %s allows only: model"))
 		Expect(asking("model", 30, "2.50")()).To(Succeed())
 	})
 
