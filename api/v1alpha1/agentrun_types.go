@@ -631,6 +631,12 @@ type PendingApproval struct {
 	// +kubebuilder:validation:MaxLength=256
 	RequestedBy string `json:"requestedBy,omitempty"`
 
+	// requiredBy is the RunPolicy that has people asked; absent if the ToolBinding does.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	RequiredBy string `json:"requiredBy,omitempty"`
+
 	// principal is whom the run acts as.
 	// +required
 	// +kubebuilder:validation:MinLength=1

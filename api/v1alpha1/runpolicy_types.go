@@ -57,6 +57,21 @@ type RunPolicySpec struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Models []string `json:"models,omitempty"`
+
+	// requireApproval has people asked before calls that write, whatever their ToolBindings say of approval. A call that was let
+	// through before, and is not sent yet, is refused with PolicyStricter; what was sent is settled. Left out, the ToolBindings
+	// alone say when people are asked.
+	// +optional
+	RequireApproval *ApprovalRequirement `json:"requireApproval,omitempty"`
+}
+
+// ApprovalRequirement says before which calls people are asked.
+type ApprovalRequirement struct {
+	// fromRisk is the lowest spec.risk of a ToolBinding from which on people are asked before it writes. One without a risk counts
+	// as Critical. How many have to approve, who counts and how long they have is as in spec.approval of the ToolBinding, and as
+	// it is there by default if it has none.
+	// +required
+	FromRisk Risk `json:"fromRisk,omitempty"`
 }
 
 // NamespaceSelector selects namespaces by their labels. What is left out selects all.
@@ -199,6 +214,7 @@ type RunPolicyStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Models",type=string,priority=1,JSONPath=`.spec.models`
 // +kubebuilder:printcolumn:name="Max Cost",type=string,priority=1,JSONPath=`.spec.maxLimits.maxCost`
+// +kubebuilder:printcolumn:name="Approval From",type=string,priority=1,JSONPath=`.spec.requireApproval.fromRisk`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 63",message="the name of a RunPolicy has at most 63 of a-z, 0-9 and '-', without dots"
 type RunPolicy struct {

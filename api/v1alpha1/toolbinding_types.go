@@ -67,6 +67,18 @@ const (
 	ApprovalAlways ApprovalRule = "Always"
 )
 
+// Risk is how much harm a call of a tool can do.
+// +kubebuilder:validation:Enum=Low;Medium;High;Critical
+type Risk string
+
+// The risks, from the lowest to the highest.
+const (
+	RiskLow      Risk = "Low"
+	RiskMedium   Risk = "Medium"
+	RiskHigh     Risk = "High"
+	RiskCritical Risk = "Critical"
+)
+
 // SelfApproval says whether the one who requested a run may approve its calls.
 // +kubebuilder:validation:Enum=Refused;Allowed
 type SelfApproval string
@@ -125,6 +137,11 @@ type ToolBindingSpec struct {
 	// not for ReadOnly.
 	// +optional
 	Approval *ApprovalPolicy `json:"approval,omitempty"`
+
+	// risk is how much harm a call can do: Low, Medium, High or Critical. RunPolicies ask people before calls that write, from a
+	// risk on (spec.requireApproval); the tool does not need to know. Left out, it counts as Critical.
+	// +optional
+	Risk Risk `json:"risk,omitempty"`
 
 	// suspend is the tool's kill switch: while it is true, no call of it begins, in no run. What is in flight goes on. Runs that
 	// need it wait, within their deadline, and go on when suspend is taken back. Default false.

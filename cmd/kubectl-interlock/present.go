@@ -42,6 +42,9 @@ func (r *request) presentFacts(w *output, now time.Time) {
 	w.field("Sent to", r.asked.Endpoint)
 	w.field("Runs as", r.asked.Principal)
 	w.field("Requested by", orUnknown(r.run.Spec.RequestedBy))
+	if r.asked.RequiredBy != "" {
+		w.field("Required by", "RunPolicy "+r.asked.RequiredBy)
+	}
 	w.field("Approved by", r.approvedBy())
 	w.field("Expires", formatTime(&r.asked.Expires)+" ("+formatLeft(now, r.asked.Expires.Time)+")")
 	w.field("Definition", r.asked.DefinitionDigest)

@@ -127,7 +127,7 @@ func (r *AgentRunReconciler) pendingApproval(ctx context.Context, p *pass, c run
 		return v1alpha1.PendingApproval{}, err
 	}
 	entry := v1alpha1.PendingApproval{
-		CallID: c.ID, Tool: c.Tool, Endpoint: endpointOf(b), RequestedBy: p.run.Spec.RequestedBy, Principal: principalOf(p.run).String(),
+		CallID: c.ID, Tool: c.Tool, Endpoint: endpointOf(b), RequestedBy: p.run.Spec.RequestedBy, RequiredBy: requiredBy(p.policies, b), Principal: principalOf(p.run).String(),
 		Expires: metav1.NewTime(c.Ask.Expires), Digest: c.Ask.Digest, DefinitionDigest: t.DefinitionDigest, Manifest: manifest,
 		FromModel: v1alpha1.ModelWords{ArgumentsDigest: c.ArgumentsDigest, Turn: journal.TurnName(p.ref.UID, p.after.Step)},
 	}

@@ -173,6 +173,13 @@ func (r *AgentRunReconciler) prepare(ctx context.Context, req request) (sendable
 	if bindingOf(b) != call.Binding {
 		return sendable{}, b, &refusal{Code: codeToolChanged, Message: toolChanged}
 	}
+	policies, err := policiesOf(ctx, r.Client, req.ref.Namespace)
+	if err != nil {
+		return sendable{}, b, err
+	}
+	if why := stricter(policies, b, call); why != "" {
+		return sendable{}, b, &refusal{Code: codePolicyStricter, Message: why}
+	}
 	if b.Spec.Suspend || r.heldNow(ctx, req.run) {
 		return sendable{}, b, errHeld
 	}

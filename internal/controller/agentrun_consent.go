@@ -72,6 +72,12 @@ func (r *AgentRunReconciler) standing(ctx context.Context, p *pass, c run.Call) 
 	if b != nil && bindingOf(b) != c.Binding || b == nil && r.bindingChanged(ctx, p, c) {
 		return run.Voided{CallID: c.ID, At: p.now, Verdict: policy.Verdict{Code: codeToolChanged, Message: toolChanged}}, nil
 	}
+	if b == nil {
+		return nil, nil
+	}
+	if why := stricter(p.policies, b, c); why != "" {
+		return run.Voided{CallID: c.ID, At: p.now, Verdict: policy.Verdict{Code: codePolicyStricter, Message: why}}, nil
+	}
 	return nil, nil
 }
 

@@ -86,7 +86,7 @@ func (r *AgentRunReconciler) examine(ctx context.Context, p *pass, at time.Time,
 		call.Facts.Unavailable = "its ToolBinding " + why
 		return nil
 	}
-	call.Binding, call.Rules, call.Grant = bindingOf(b), rulesOf(b), grantOf(p.run, b)
+	call.Binding, call.Rules, call.Grant = bindingOf(b), rulesFor(p.policies, b), grantOf(p.run, b)
 	t, unusable := r.Tools.Open(b)
 	switch {
 	case unusable != nil:

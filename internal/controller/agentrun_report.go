@@ -175,6 +175,9 @@ func (r *AgentRunReconciler) report(p *pass) {
 	if t := p.after.Termination; t != nil && p.refusal != nil && t.Detail == p.refusal.detail {
 		r.Refusals.count(p.refusal)
 	}
+	for _, refused := range p.refusedCalls() {
+		r.Refusals.count(refused)
+	}
 	kind := corev1.EventTypeNormal
 	if p.after.Finished() && p.after.Phase != run.Succeeded {
 		kind = corev1.EventTypeWarning

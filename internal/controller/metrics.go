@@ -22,15 +22,15 @@ func AdmissionGauge(ctx context.Context, a Admission) prometheus.Collector {
 	})
 }
 
-// A RefusalCounter counts the runs that RunPolicies have refused after they were created, by policy and detail. What the API server
-// refuses, it counts itself.
+// A RefusalCounter counts what RunPolicies have refused, by policy and detail: runs, after they were created, and calls. What the API
+// server refuses, it counts itself.
 type RefusalCounter struct{ *prometheus.CounterVec }
 
 // NewRefusalCounter makes a RefusalCounter, to be registered.
 func NewRefusalCounter() *RefusalCounter {
 	return &RefusalCounter{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "interlock_runpolicy_refusals_total",
-		Help: "Runs that ended with PolicyDenied since a RunPolicy does not allow them, by policy and detail.",
+		Help: "Runs that ended with PolicyDenied, and calls that were not sent (PolicyStricter), since a RunPolicy does not allow them, by policy and detail.",
 	}, []string{"policy", "detail"})}
 }
 

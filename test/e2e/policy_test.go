@@ -159,8 +159,27 @@ var _ = Describe("a RunPolicy", func() {
 		words := "spec.limits.maxSteps is 25, and RunPolicy " + p.Name + " allows at most 2."
 		Expect(waiting.Status.Termination.Message).To(Equal(words))
 		expectEvent(ctx, waiting, "PolicyDenied", words)
+		Expect(refusals(ctx, p.Name, "AbovePolicy")).To(BeEquivalentTo(1))
 		close(release)
 		expectEnd(ended(ctx, begun), v1alpha1.TerminationFinal, "")
+	})
+
+	It("refuses a child run as it does any other, and its parent goes on", func(ctx SpecContext) {
+		p := aPolicy(ctx, namespace, func(s *v1alpha1.RunPolicySpec) { s.Models = []string{"model"} })
+		small := &v1alpha1.AgentRun{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"},
+			Spec:       v1alpha1.AgentRunSpec{Goal: "Look.", Model: v1alpha1.ModelSelection{Name: "small"}},
+		}
+		// The API server learns of a new policy a moment after it has stored it.
+		Eventually(ctx, func() error { return admin.Create(ctx, small.DeepCopy(), client.DryRunAll) }, patience).Should(
+			MatchError(ContainSubstring("RunPolicy " + p.Name + " allows only: model")))
+		aModel(ctx, namespace, asks(call("delegate", `{"q":"why"}`)), says("So be it.", "ChildRefused", "Forbidden"))
+		create(ctx, scripted(namespace, "small", says("never")))
+		anAgent(ctx, namespace)
+		r := ended(ctx, aRun(ctx, namespace, []string{"delegate"}))
+		expectEnd(r, v1alpha1.TerminationFinal, "")
+		Expect(result(ctx, r, "s1c1")).To(And(HaveField("State", v1alpha1.CallFailed), HaveField("Code", "ChildRefused")))
+		Expect(childrenOf(ctx, r)).To(BeEmpty())
 	})
 
 	It("that changes nothing for parked runs makes no write but about itself", func(ctx SpecContext) {

@@ -76,17 +76,20 @@ func (p *program) kill() {
 }
 
 // An operator is the built operator, as its own ServiceAccount with just config/rbac.
-type operator struct{ program }
+type operator struct {
+	program
+	metricsPort int
+}
 
 func newOperator(ctx context.Context) *operator {
 	GinkgoHelper()
 	kubeconfig, err := plane.KubeconfigFor(ctx, "interlock-system", "interlock-operator")
 	Expect(err).NotTo(HaveOccurred())
-	probe := freePort(ctx)
-	return &operator{program{
+	probe, metrics := freePort(ctx), freePort(ctx)
+	return &operator{metricsPort: metrics, program: program{
 		name: "operator",
 		args: []string{
-			binary("interlock"), "--kubeconfig=" + kubeconfig, "--metrics-bind-address=0",
+			binary("interlock"), "--kubeconfig=" + kubeconfig, fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics),
 			fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", probe), "--zap-log-level=debug",
 		},
 		ready: loopback(probe, "/readyz"),
