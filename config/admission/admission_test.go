@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,10 +33,11 @@ type row struct {
 }
 
 const (
-	wantApprover = "spec.approver is written by the API server: leave it out, or write your own user name"
-	wantRequest  = "spec.requestedBy is written by the API server: leave it out, or write your own user name"
-	wantOperator = "only the Interlock operator writes this"
-	wantToken    = "the Interlock operator asks for tokens of tools only, for an hour at most"
+	wantApprover  = "spec.approver is written by the API server: leave it out, or write your own user name"
+	wantRequest   = "spec.requestedBy is written by the API server: leave it out, or write your own user name"
+	wantFinalizer = "the finalizers interlock.dev/ are the Interlock operator's: it takes them away once the run is settled"
+	wantOperator  = "only the Interlock operator writes this"
+	wantToken     = "the Interlock operator asks for tokens of tools only, for an hour at most"
 )
 
 var rows = map[string]row{
@@ -100,6 +102,23 @@ var rows = map[string]row{
 		r.Spec.Model.Name = "stored"
 	}))},
 
+	"the operator's finalizer, taken away by the operator": {as: operator, try: changes(&v1alpha1.AgentRun{}, "stored", lessFinalizer("interlock.dev/charged-to-parent"))},
+	"the operator's finalizer, taken away by somebody else": {
+		"editor", changes(&v1alpha1.AgentRun{}, "stored", lessFinalizer("interlock.dev/charged-to-parent")), "interlock-finalizers", wantFinalizer,
+	},
+	"all finalizers, taken away by a namespace's owner": {
+		"owner", changes(&v1alpha1.AgentRun{}, "stored", func(r *v1alpha1.AgentRun) { r.Finalizers = nil }), "interlock-finalizers", wantFinalizer,
+	},
+	"another's finalizer, taken away": {as: "editor", try: changes(&v1alpha1.AgentRun{}, "stored", lessFinalizer("example.com/kept"))},
+
+	"the switch of a model with a Secret that one can't read": {as: "binder", try: changes(&v1alpha1.ModelBinding{}, "keyed", func(m *v1alpha1.ModelBinding) {
+		m.Spec.Suspend = true
+	})},
+	"the address of a model with a Secret that one can't read": {
+		"binder", changes(&v1alpha1.ModelBinding{}, "keyed", func(m *v1alpha1.ModelBinding) { m.Spec.OpenAI.BaseURL = "https://mine.example.com/v1" }),
+		"interlock-secrets", wantSecret("bank"),
+	},
+
 	"a Turn by the operator":             {as: operator, try: creates(aTurn())},
 	"a Turn by a namespace's owner":      {"owner", creates(aTurn()), "interlock-written-by-operator", wantOperator},
 	"a result in a Turn by the operator": {as: operator, try: changes(&v1alpha1.Turn{}, turnName, addResult)},
@@ -158,7 +177,7 @@ var rows = map[string]row{
 var probes = []string{
 	"an approval in another's name", "a run in another's name", "a Turn by a namespace's owner",
 	"a model with a Secret that one can't read", "a token for the API server by the operator",
-	"a run with a limit of cost, whose model has no price",
+	"a run with a limit of cost, whose model has no price", "the operator's finalizer, taken away by somebody else",
 }
 
 func TestPolicies(t *testing.T) {
@@ -189,7 +208,7 @@ func TestPolicies_withoutTheirParametersRefuse(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for _, try := range []request{creates(aTurn()), writesStatus("AgentRun"), asksFor(aToken(600, "tools.interlock.dev/x"))} {
+	for _, try := range []request{creates(aTurn()), writesStatus("AgentRun")} {
 		r := row{as: operator, try: try}
 		err := until(t.Context(), func(ctx context.Context) error {
 			if err := r.check(ctx); err == nil || !strings.Contains(err.Error(), "no params found") {
@@ -198,6 +217,15 @@ func TestPolicies_withoutTheirParametersRefuse(t *testing.T) {
 			return nil
 		})
 		if err != nil {
+			t.Error(err)
+		}
+	}
+	// What is not Interlock's goes on. They are read anew together, so that this is no matter of time.
+	for _, r := range []row{
+		{as: "owner", try: asksFor(aToken(600, "https://kubernetes.default.svc"))},
+		rows["another's finalizer, taken away"],
+	} {
+		if err := until(t.Context(), r.check); err != nil {
 			t.Error(err)
 		}
 	}
@@ -242,6 +270,12 @@ func costsRouted(models ...string) func(*v1alpha1.AgentRun) {
 		for _, m := range models {
 			r.Spec.Model.Router.Candidates = append(r.Spec.Model.Router.Candidates, v1alpha1.ModelCandidate{Name: m})
 		}
+	}
+}
+
+func lessFinalizer(name string) func(*v1alpha1.AgentRun) {
+	return func(r *v1alpha1.AgentRun) {
+		r.Finalizers = slices.DeleteFunc(r.Finalizers, func(f string) bool { return f == name })
 	}
 }
 

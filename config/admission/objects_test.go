@@ -124,13 +124,16 @@ func stored() []client.Object {
 	for _, o := range all[:4] {
 		o.SetName("stored")
 	}
+	all[1].SetFinalizers([]string{"interlock.dev/charged-to-parent", "interlock.dev/unsettled-write", "example.com/kept"})
+	keyed := aModel("bank")
+	keyed.Name = "keyed"
 	priced := aModel("")
 	priced.Name, priced.Spec.Price = "priced", &v1alpha1.ModelPrice{Input: "1", Output: "2"}
 	turn := aTurn()
 	turn.Name = turnName
 	policy := &v1alpha1.RunPolicy{ObjectMeta: metav1.ObjectMeta{Name: "stored"}}
 	policy.Spec.NamespaceSelector = &v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{"kubernetes.io/metadata.name": "elsewhere"}}
-	return append(all, priced, turn, policy)
+	return append(all, keyed, priced, turn, policy)
 }
 
 func aToken(seconds int64, audiences ...string) *authenticationv1.TokenRequest {

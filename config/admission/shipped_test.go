@@ -68,7 +68,7 @@ func TestObjects_areWhatKustomizeApplies(t *testing.T) {
 	for _, name := range []string{"interlock-stamp-approvals", "interlock-stamp-runs"} {
 		want = append(want, "MutatingAdmissionPolicy "+name, "MutatingAdmissionPolicyBinding "+name)
 	}
-	for _, name := range []string{"interlock-approvals", "interlock-prices", "interlock-run-policies", "interlock-runs", "interlock-secrets", "interlock-tokens", "interlock-written-by-operator"} {
+	for _, name := range []string{"interlock-approvals", "interlock-finalizers", "interlock-prices", "interlock-run-policies", "interlock-runs", "interlock-secrets", "interlock-tokens", "interlock-written-by-operator"} {
 		want = append(want, "ValidatingAdmissionPolicy "+name, "ValidatingAdmissionPolicyBinding "+name)
 	}
 	if diff := cmp.Diff(sorted(want), sorted(got)); diff != "" {
