@@ -99,14 +99,19 @@ install: ## Install the CRDs and the admission policies, and mend those that wer
 	$(KUBECTL) apply --server-side -f config/manager/namespace.yaml
 	$(KUBECTL) apply --server-side --force-conflicts -k config/admission
 
-uninstall: ## Remove the CRDs, every run and binding with them, and the admission policies
+# Runs go first, while the operator is there to settle their writes and to charge their children.
+delete-runs:
+	@if $(KUBECTL) get customresourcedefinitions agentruns.interlock.dev --output name >/dev/null 2>&1; then \
+		$(KUBECTL) delete agentruns.interlock.dev --all --all-namespaces --timeout 10m; fi
+
+uninstall: delete-runs ## Remove the CRDs, every run and binding with them, and the admission policies
 	$(KUBECTL) delete --ignore-not-found -k config/admission
 	$(KUBECTL) delete --ignore-not-found -k config/crd
 
 deploy: ## Install CRDs, admission policies, RBAC and the operator
 	$(KUBECTL) apply --server-side --force-conflicts -k config/default
 
-undeploy: ## Remove what `make deploy` installed, and every run and binding with it
+undeploy: delete-runs ## Remove what `make deploy` installed, and every run and binding with it
 	$(KUBECTL) delete --ignore-not-found -k config/default
 
 # The tools, each built again when hack/tools/go.mod names another version.
@@ -122,4 +127,4 @@ bin/controller-gen bin/crd-ref-docs bin/golangci-lint: hack/tools/go.mod
 	@touch $@
 
 .PHONY: help build run generate docs catalog-data fmt clean test verify lint test-unit test-api test-e2e \
-	control-plane demo demo-approval install uninstall deploy undeploy
+	control-plane demo demo-approval install uninstall deploy undeploy delete-runs
