@@ -481,6 +481,12 @@ type CallStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Child string `json:"child,omitempty"`
 
+	// childUID is that run's UID, once it is known to be there. If it is gone then without having told what it used, all of grant is charged.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	ChildUID string `json:"childUID,omitempty"`
+
 	// grant is what that run may use at most, reserved from this run's limits until it has ended.
 	// +optional
 	Grant *Grant `json:"grant,omitempty"`

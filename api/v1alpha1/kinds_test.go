@@ -52,6 +52,7 @@ var kinds = map[string]kind{
 			"status.calls[].bindingUID":                    text(1, 64),
 			"status.calls[].code":                          text(1, 64),
 			"status.calls[].child":                         text(1, 63),
+			"status.calls[].childUID":                      text(1, 64),
 			"status.calls[].grant":                         needs("children", "inputTokens", "outputTokens", "steps", "toolCalls"),
 			"status.calls[].grant.children":                atLeast(0),
 			"status.calls[].grant.cost":                    amount(),

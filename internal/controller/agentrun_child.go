@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +30,9 @@ import (
 // childFinalizer keeps a child run from vanishing before its parent has charged what it used.
 const childFinalizer = "interlock.dev/charged-to-parent"
 
+// childOutcome is what the outcomes of a pass that children have brought are called, before the ID of the call.
+const childOutcome = "child/"
+
 // codeChildRefused is the code of a call whose child run the API server does not take.
 const codeChildRefused = "ChildRefused"
 
@@ -37,7 +42,7 @@ func isChild(agentRun *v1alpha1.AgentRun) bool { return agentRun.Spec.Parent != 
 func childName(parent *v1alpha1.AgentRun, callID string) string {
 	const most = 63
 	suffix := "-" + callID + "-" + arguments.Digest([]byte(string(parent.UID) + "/" + callID))[len("sha256:"):][:8]
-	return parent.Name[:min(len(parent.Name), most-len(suffix))] + suffix
+	return strings.TrimRight(parent.Name[:min(len(parent.Name), most-len(suffix))], ".-") + suffix
 }
 
 // untilOf is the deadline of a child's parent; zero for all other runs.
@@ -94,6 +99,9 @@ func (r *AgentRunReconciler) startChild(ctx context.Context, req request, o *out
 	if o.findChild(ctx, r.Live, req) {
 		return
 	}
+	if o.nothing = r.endsNow(ctx, req.run); o.nothing {
+		return
+	}
 	send, b, err := r.prepare(ctx, req)
 	if err != nil {
 		o.refuse(ctx, err, b)
@@ -103,7 +111,7 @@ func (r *AgentRunReconciler) startChild(ctx context.Context, req request, o *out
 	err = r.Client.Create(ctx, child)
 	switch {
 	case err == nil:
-		o.started = true
+		o.child = string(child.UID)
 	case apierrors.IsAlreadyExists(err):
 		if !o.findChild(ctx, r.Live, req) {
 			o.unclear(ctx, err)
@@ -115,6 +123,13 @@ func (r *AgentRunReconciler) startChild(ctx context.Context, req request, o *out
 	}
 }
 
+// endsNow reports whether a run has ended, or is about to, since its effect was handed over.
+func (r *AgentRunReconciler) endsNow(ctx context.Context, of *v1alpha1.AgentRun) bool {
+	var now v1alpha1.AgentRun
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(of), &now)
+	return err == nil && now.UID == of.UID && ending(&now)
+}
+
 // findChild makes the outcome what the API server says of the child; false if it says that there is none.
 func (o *outcome) findChild(ctx context.Context, live client.Reader, req request) bool {
 	found, err := findChild(ctx, live, req.run, req.call.ID)
@@ -123,9 +138,10 @@ func (o *outcome) findChild(ctx context.Context, live client.Reader, req request
 		o.refuseChild(ctx, req, err)
 	case err != nil:
 		o.unclear(ctx, err)
+	case found == nil:
+		return false
 	default:
-		o.started = found != nil
-		return o.started
+		o.child = string(found.UID)
 	}
 	return true
 }
@@ -162,13 +178,16 @@ func findChild(ctx context.Context, from client.Reader, parent *v1alpha1.AgentRu
 	return &child, nil
 }
 
-// childOf makes the child run of a call: its grant is its limits, and it is for whom its parent is for.
+// childOf makes the child run of a call: its grant is its limits, none is above its parent's, and it is for whom its parent is for.
 func childOf(req request, b *v1alpha1.ToolBinding, goal string) *v1alpha1.AgentRun {
 	parent, agent, g := req.run, b.Spec.Backend.Agent, *req.call.Grant
 	limits := agent.Limits
 	limits.MaxSteps, limits.MaxToolCalls, limits.MaxChildren = int32(g.Steps), count(g.ToolCalls), count(g.Children) //nolint:gosec // at most the parent's
 	limits.MaxInputTokens, limits.MaxOutputTokens, limits.MaxCost = g.InputTokens, g.OutputTokens, amountOf(g.Cost)
 	limits.MaxDepth = new(childDepth(parent, b))
+	of := parent.Spec.Limits
+	limits.DeadlineSeconds, limits.Parallelism = min(limits.DeadlineSeconds, of.DeadlineSeconds), min(limits.Parallelism, of.Parallelism)
+	limits.MaxRepeats, limits.MaxInvalid = min(limits.MaxRepeats, of.MaxRepeats), new(min(value(limits.MaxInvalid), value(of.MaxInvalid)))
 	child := &v1alpha1.AgentRun{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: parent.Namespace, Name: childName(parent, req.call.ID), Finalizers: []string{childFinalizer},
@@ -176,7 +195,7 @@ func childOf(req request, b *v1alpha1.ToolBinding, goal string) *v1alpha1.AgentR
 		},
 		Spec: v1alpha1.AgentRunSpec{
 			Goal: goal, Instructions: agent.Instructions, Model: parent.Spec.Model, Tools: agent.Tools, ServiceAccountName: parent.Spec.ServiceAccountName,
-			RequestedBy: parent.Spec.RequestedBy, Limits: limits,
+			RequestedBy: parent.Spec.RequestedBy, Limits: limits, OnDenied: parent.Spec.OnDenied, OnToolFailure: parent.Spec.OnToolFailure,
 			Parent: &v1alpha1.ParentReference{Name: parent.Name, UID: string(parent.UID), CallID: req.call.ID, Deadline: *parent.Status.Deadline},
 		},
 	}
@@ -193,6 +212,8 @@ func (r *AgentRunReconciler) adoptChild(ctx context.Context, p *pass, c run.Call
 	switch {
 	case err != nil && !errors.Is(err, errNameTaken):
 		return nil, err
+	case c.Child != "" && (child == nil || string(child.UID) != c.Child):
+		return r.lostChild(ctx, p, c)
 	case child == nil:
 		// It was never started, or the cache does not know of it yet: the journal may hold that the API server had refused it.
 		turn, _, err := r.Journal.Find(ctx, p.ref, p.before.Step)
@@ -206,6 +227,10 @@ func (r *AgentRunReconciler) adoptChild(ctx context.Context, p *pass, c run.Call
 		return nil, nil
 	}
 	e := run.ChildEnded{CallID: c.ID, At: p.now, Spent: new(s.Spent())}
+	if _, unstorable := r.unstorable.Load(string(child.UID)); unstorable {
+		e.Failure = &run.Failure{At: p.now, Code: codeUnstorable, Message: "What the child run " + child.Name + " answered can't be stored."}
+		return []run.Event{e}, nil
+	}
 	if s.Termination.Reason != run.ReasonFinal {
 		e.Failure = &run.Failure{At: p.now, Code: run.CodeChildFailed, Message: text.Clip(fmt.Sprintf(
 			"The child run %s ended with %s. %s", child.Name, s.Termination, s.Termination.Message), maxMessage)}
@@ -215,12 +240,28 @@ func (r *AgentRunReconciler) adoptChild(ctx context.Context, p *pass, c run.Call
 	if err != nil {
 		return nil, err
 	}
-	e.Tokens, e.Digest = result.MaxTokens(), arguments.Digest(result.Data)
+	// The name of the child is another one each time, which is no news.
+	e.Tokens, e.Digest = result.MaxTokens(), arguments.Digest([]byte(s.Answer.Text))
 	if p.outcomes == nil {
 		p.outcomes = map[string]*outcome{}
 	}
-	p.outcomes["child/"+c.ID] = &outcome{at: p.now, step: p.before.Step, callID: c.ID, attempt: c.Attempt, result: &result}
+	p.outcomes[childOutcome+c.ID] = &outcome{at: p.now, step: p.before.Step, callID: c.ID, attempt: c.Attempt, result: &result, child: string(child.UID)}
 	return []run.Event{e}, nil
+}
+
+// lostChild gives the event for a call whose child run was there, and is not in the cache: it is gone, with what it used, or the cache has
+// not seen it yet.
+func (r *AgentRunReconciler) lostChild(ctx context.Context, p *pass, c run.Call) ([]run.Event, error) {
+	child, err := findChild(ctx, r.Live, p.run, c.ID)
+	switch {
+	case err != nil && !errors.Is(err, errNameTaken):
+		return nil, err
+	case child != nil && string(child.UID) == c.Child:
+		return nil, nil
+	}
+	return []run.Event{run.ChildEnded{CallID: c.ID, At: p.now, Failure: &run.Failure{
+		At: p.now, Code: run.CodeChildFailed, Message: fmt.Sprintf("The child run %s was deleted before it had told what it used: all of it is charged.", childName(p.run, c.ID)),
+	}}}, nil
 }
 
 // answerOfChild makes a tool's result of what a child run answered. What it cites, its parent may cite.
@@ -232,7 +273,19 @@ func (r *AgentRunReconciler) answerOfChild(ctx context.Context, p *pass, child *
 	} else if b != nil {
 		most = b.Spec.Result.MaxBytes
 	}
-	data, err := json.Marshal(map[string]string{"run": child.Name, "answer": s.Answer.Text})
+	answer := s.Answer.Text
+	if len(answer) > maxAnswer-utf8.UTFMax {
+		// The status holds no more of it.
+		ref := journal.RunRef{Namespace: child.Namespace, Name: child.Name, UID: string(child.UID)}
+		turn, ok, err := r.Journal.Find(ctx, ref, s.Step)
+		if err != nil {
+			return run.ToolResult{}, fmt.Errorf("reading the answer of a child run: %w", err)
+		}
+		if ok {
+			answer = turn.Reply.Text
+		}
+	}
+	data, err := json.Marshal(map[string]string{"run": child.Name, "answer": answer})
 	if err != nil {
 		return run.ToolResult{}, fmt.Errorf("encoding the answer of a child run: %w", err)
 	}

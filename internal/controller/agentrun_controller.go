@@ -7,12 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -60,6 +61,8 @@ type AgentRunReconciler struct {
 	Workers int
 
 	bulkheads effect.Bulkheads
+	// unstorable holds the UIDs of child runs whose answers the journal does not take.
+	unstorable sync.Map
 }
 
 // A RunKey names one run for the time of its life: another run of the same name has another UID.
@@ -135,6 +138,9 @@ func (r *AgentRunReconciler) sort(ctx context.Context, p *pass, err error) (ctrl
 	return ctrl.Result{}, err
 }
 
+// longestPause is after which time a pass that failed is made again at the latest.
+const longestPause = 30 * time.Second
+
 // overtakenPause is long enough for the cache to see what overtook us.
 const overtakenPause = 100 * time.Millisecond
 
@@ -149,19 +155,7 @@ func (r *AgentRunReconciler) again(p *pass) ctrl.Result {
 func (r *AgentRunReconciler) decide(_ context.Context, p *pass) error {
 	p.after, p.effects = run.Fold(p.before, p.events)
 	p.wake = wakeAt(p.after, p.run.Spec)
-	if p.asksAnew() {
-		// The answer may be there already: somebody who knew what would be asked has written it before.
-		p.wake = p.now
-	}
 	return nil
-}
-
-// asksAnew reports whether the pass has come to ask people something.
-func (p *pass) asksAnew() bool {
-	return slices.ContainsFunc(p.after.Calls, func(c run.Call) bool {
-		old, ok := p.before.Call(c.ID)
-		return c.State == run.CallAwaitingApproval && (!ok || old.State != c.State)
-	})
 }
 
 // wakeAt is when time alone calls for another look: at the earliest timer or, once the run has ended, when its time to live
@@ -181,6 +175,7 @@ func (r *AgentRunReconciler) forget(key RunKey) {
 	r.Effects.Stop(key)
 	r.Journal.Forget(string(key.UID))
 	r.bulkheads.Drop(string(key.UID))
+	r.unstorable.Delete(string(key.UID))
 }
 
 func keyOf(o client.Object) RunKey { return RunKey{client.ObjectKeyFromObject(o), o.GetUID()} }
@@ -199,7 +194,11 @@ func (r *AgentRunReconciler) SetupWithManager(m ctrl.Manager) error {
 		WatchesMetadata(aNamespace(), r.runsOfNamespace(), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Watches(&v1alpha1.Approval{}, handler.EnqueueRequestsFromMapFunc(runOfApproval), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(r.Wake.source(func(k RunKey) reconcile.Request { return reconcile.Request{NamespacedName: k.NamespacedName} })).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: r.Workers,
+			// What failed for long is not left alone for long: its deadline may come.
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestPause),
+		})
 	for _, o := range r.Admission.Watched() {
 		b = b.Watches(o, r.runsWaitingFor("approval"))
 	}

@@ -23,6 +23,8 @@ func (r *AgentRunReconciler) eventOf(ctx context.Context, p *pass, o *outcome) (
 	switch {
 	case o.held:
 		return run.NotSent{CallID: o.callID, Step: o.step, Attempt: o.attempt, At: o.at}, nil
+	case o.child != "":
+		return run.ChildStarted{CallID: o.callID, At: o.at, UID: o.child}, nil
 	case o.callID != "" && o.failure != nil:
 		return run.ToolFailed{CallID: o.callID, Attempt: o.attempt, Failure: *o.failure}, nil
 	case o.callID != "" && o.nothing:

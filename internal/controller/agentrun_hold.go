@@ -24,13 +24,8 @@ func (r *AgentRunReconciler) holds(ctx context.Context, p *pass, model *v1alpha1
 	if p.run.Spec.Suspend {
 		h.Run = runSuspended
 	}
-	parent, err := r.parentOf(ctx, p.run)
-	if err != nil {
+	if err := r.heldFromAbove(ctx, p, &h); err != nil {
 		return h, err
-	}
-	p.orphan = isChild(p.run) && (ending(parent) || charged(parent, p.run))
-	if h.Run == "" && parent != nil && suspended(parent) {
-		h.Run = fmt.Sprintf("its parent, the run %s, is suspended", parent.Name)
 	}
 	if model.Spec.Suspend {
 		h.Model = fmt.Sprintf("ModelBinding %s is suspended", model.Name)
@@ -47,6 +42,24 @@ func (r *AgentRunReconciler) holds(ctx context.Context, p *pass, model *v1alpha1
 		}
 	}
 	return h, nil
+}
+
+// heldFromAbove looks at all runs above a child: whether one of them is suspended, ends, or has no use for what comes of it.
+func (r *AgentRunReconciler) heldFromAbove(ctx context.Context, p *pass, h *run.Holds) error {
+	for at := p.run; isChild(at); {
+		parent, err := r.parentOf(ctx, at)
+		if err != nil {
+			return err
+		}
+		if p.orphan = p.orphan || ending(parent) || charged(parent, at); parent == nil {
+			return nil
+		}
+		if h.Run == "" && suspended(parent) {
+			h.Run = fmt.Sprintf("the run %s above it is suspended", parent.Name)
+		}
+		at = parent
+	}
+	return nil
 }
 
 // toolsInPlay are the run's tools of which calls are open, or have just been asked for.

@@ -54,6 +54,10 @@ func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
 		if err := r.letGo(ctx, p); err != nil {
 			return err
 		}
+		if p.run.Status.ObservedGeneration != p.run.Generation {
+			// Somebody has changed what can be changed of a run that has ended. It has been seen.
+			return nil
+		}
 		return r.expire(ctx, p)
 	case p.before.Phase == "":
 		p.events = append(p.events, run.Created{UID: p.ref.UID, At: p.now, Limits: limitsOf(p.run.Spec), Until: untilOf(p.run)})
@@ -61,18 +65,17 @@ func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
 
 	p.outcomes = r.Effects.Finished(p.key)
 	for _, id := range slices.Sorted(maps.Keys(p.outcomes)) {
-		if p.outcomes[id].started {
-			// The child tells itself what becomes of it.
-			r.Effects.Acknowledge(p.key, id)
-			delete(p.outcomes, id)
-			continue
-		}
 		e, err := r.eventOf(ctx, p, p.outcomes[id])
 		if err != nil {
 			return err
 		}
 		p.events = append(p.events, e)
 	}
+	children, err := r.children(ctx, p)
+	if err != nil {
+		return err
+	}
+	p.events = append(p.events, children...)
 	p.events = append(p.events, wishes(p, deleted)...)
 	for _, look := range []func(context.Context, *pass) ([]run.Event, error){r.allowed, r.prepared, r.answers, r.orphans, r.held} {
 		events, err := look(ctx, p)
@@ -82,11 +85,16 @@ func (r *AgentRunReconciler) observe(ctx context.Context, p *pass) error {
 		p.events = append(p.events, events...)
 	}
 
-	if len(p.events) == 0 || p.before.MayGather(p.events) {
+	if (len(p.events) == 0 && !p.isOutdated()) || (len(p.events) > 0 && p.before.MayGather(p.events)) {
 		p.wake = wakeAt(p.before, p.run.Spec)
 		return errDone
 	}
 	return nil
+}
+
+// isOutdated reports whether the status speaks of another generation of the spec, or gives another reason why the run is held.
+func (p *pass) isOutdated() bool {
+	return p.run.Status.ObservedGeneration != p.run.Generation || (p.before.Held() != "" && conditionMessage(p.run) != messageOf(p.before, p.run))
 }
 
 // wishes gives what people want of the run, and what time has brought. They come before anything that lets a call through.
@@ -237,15 +245,7 @@ func (r *AgentRunReconciler) orphans(ctx context.Context, p *pass) ([]run.Event,
 		found = append(found, e)
 	}
 	for _, c := range p.before.Calls {
-		if (!c.InFlight() && !c.Outstanding()) || r.Effects.Knows(p.key, toolJobID(c.ID, c.Attempt)) {
-			continue
-		}
-		if c.Grant != nil && c.State != run.CallPreviewing {
-			events, err := r.adoptChild(ctx, p, c)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, events...)
+		if (!c.InFlight() && !c.Outstanding()) || (c.Grant != nil && c.State != run.CallPreviewing) || r.Effects.Knows(p.key, toolJobID(c.ID, c.Attempt)) {
 			continue
 		}
 		turn, err := r.turnOf(ctx, p, c)
@@ -255,6 +255,23 @@ func (r *AgentRunReconciler) orphans(ctx context.Context, p *pass) ([]run.Event,
 		if e := adoptResult(p, c, turn); e != nil {
 			found = append(found, e)
 		}
+	}
+	return found, nil
+}
+
+// children gives the events for the calls whose child runs nobody is starting. They come before what time has brought: a child that has
+// ended in time is charged what it used.
+func (r *AgentRunReconciler) children(ctx context.Context, p *pass) ([]run.Event, error) {
+	var found []run.Event
+	for _, c := range p.before.Calls {
+		if !c.Outstanding() || c.Grant == nil || r.Effects.Knows(p.key, toolJobID(c.ID, c.Attempt)) {
+			continue
+		}
+		events, err := r.adoptChild(ctx, p, c)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, events...)
 	}
 	return found, nil
 }

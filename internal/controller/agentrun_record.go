@@ -14,10 +14,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/interlock-dev/interlock/api/v1alpha1"
 	"github.com/interlock-dev/interlock/internal/journal"
 	"github.com/interlock-dev/interlock/internal/run"
 )
@@ -48,11 +50,36 @@ func (r *AgentRunReconciler) record(ctx context.Context, p *pass) error {
 		case err != nil:
 			return fmt.Errorf("recording the state: %w", err)
 		}
+		if waitsAnew(p.run, updated) {
+			p.wake = p.now
+		}
+		said := conditionMessage(p.run)
 		p.run = updated
-		r.report(p)
+		if conditionMessage(updated) != said {
+			r.report(p)
+		}
 	}
 	r.Effects.Acknowledge(p.key, slices.Collect(maps.Keys(p.outcomes))...)
-	return r.release(ctx, p, p.after)
+	if err := r.release(ctx, p, p.after); err != nil || !p.after.Finished() {
+		return err
+	}
+	return r.letGo(ctx, p)
+}
+
+// waitsAnew reports whether a run waits for something that it did not wait for before. That may have come while this was recorded, when
+// nobody knew that the run would wait for it: so it is looked at once more.
+func waitsAnew(before, after *v1alpha1.AgentRun) bool {
+	old := waits(before)
+	return slices.ContainsFunc(waits(after), func(key string) bool { return !slices.Contains(old, key) })
+}
+
+// conditionMessage is what people are told of a run.
+func conditionMessage(agentRun *v1alpha1.AgentRun) string {
+	ready := meta.FindStatusCondition(agentRun.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		return ""
+	}
+	return ready.Message
 }
 
 // finalizer keeps a deleted run until its write is settled. It is there only while there is one.
@@ -119,10 +146,10 @@ func (r *AgentRunReconciler) keepTurn(ctx context.Context, p *pass, turn journal
 		r.Effects.Acknowledge(p.key, slices.Collect(maps.Keys(p.outcomes))...)
 		return err
 	}
-	if refusedForGood(err) && p.blame(func(o *outcome) bool { return o.reply != nil }) {
+	if (refusedForGood(err) || p.tooLate(err)) && p.blame(func(o *outcome) bool { return o.reply != nil }) {
 		return fmt.Errorf("storing the reply of step %d: %w", turn.Step, err)
 	}
-	return r.goOnWithout(ctx, err)
+	return r.goOnWithout(ctx, p, err)
 }
 
 // keepResults adds results to the Turn of a step. If the API server refuses them together, they are tried one by one, so that
@@ -132,8 +159,8 @@ func (r *AgentRunReconciler) keepResults(ctx context.Context, p *pass, step int,
 		return nil
 	}
 	err := r.Journal.Append(ctx, p.ref, step, results)
-	if !refusedForGood(err) {
-		return r.goOnWithout(ctx, err)
+	if p.tooLate(err) || !refusedForGood(err) {
+		return r.goOnWithout(ctx, p, err)
 	}
 	blamed := false
 	for _, result := range results {
@@ -143,12 +170,13 @@ func (r *AgentRunReconciler) keepResults(ctx context.Context, p *pass, step int,
 		}
 		if one != nil && p.blame(func(o *outcome) bool { return o.callID == result.CallID && o.result != nil }) {
 			blamed = true
+			r.blameChild(p, result.CallID)
 		}
 	}
 	if blamed {
 		return fmt.Errorf("storing results of step %d: %w", step, err)
 	}
-	return r.goOnWithout(ctx, err)
+	return r.goOnWithout(ctx, p, err)
 }
 
 // blame turns what came back and can't be stored into a failure, to be decided on in the next pass: it is dealt with once
@@ -164,14 +192,28 @@ func (p *pass) blame(at func(*outcome) bool) bool {
 	return blamed
 }
 
+// blameChild remembers that the journal does not take the answer of a child, which is read anew in each pass.
+func (r *AgentRunReconciler) blameChild(p *pass, callID string) {
+	if o := p.outcomes[childOutcome+callID]; o != nil {
+		r.unstorable.Store(o.child, nil)
+	}
+}
+
 // goOnWithout lets a run go on when the journal does not even take that something failed, or has lost its Turn: it must come
 // to its end. Any other error is given back.
-func (r *AgentRunReconciler) goOnWithout(ctx context.Context, err error) error {
-	if !refusedForGood(err) && !errors.Is(err, journal.ErrMissing) {
+func (r *AgentRunReconciler) goOnWithout(ctx context.Context, p *pass, err error) error {
+	if !refusedForGood(err) && !errors.Is(err, journal.ErrMissing) && !p.tooLate(err) {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Error(err, "the journal lacks what has happened")
 	return nil
+}
+
+// tooLate reports whether the API server forbids what the journal needs (a quota is used up, the namespace is about to go) of a run that
+// has to end: it does not wait for that to change.
+func (p *pass) tooLate(err error) bool {
+	over := !p.now.Before(p.before.Deadline) || p.run.Spec.Cancel != nil || !p.run.DeletionTimestamp.IsZero() || p.orphan
+	return over && apierrors.IsForbidden(err)
 }
 
 // replyTurn makes the Turn of the reply that came in this pass; nil if the reply was found in the journal.

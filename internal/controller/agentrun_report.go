@@ -148,6 +148,9 @@ func callText(c run.Call) string {
 	case run.CallApproved:
 		return "approved, waits for its turn"
 	case run.CallLookingUp:
+		if c.Grant != nil {
+			return "its child run was asked for; whether it is there is looked at again"
+		}
 		return "its answer was lost; the tool is asked what became of it"
 	case run.CallExecuting:
 		if c.Grant != nil {

@@ -18,7 +18,7 @@ func callFrom(c v1alpha1.CallStatus) run.Call {
 		NotBefore: microTimeOf(c.NotBefore), Code: c.Code, OperationID: c.OperationID, ArgumentsDigest: c.ArgumentsDigest,
 		Binding: run.Binding{UID: c.BindingUID, Generation: c.BindingGeneration},
 	}
-	call.Grant = grantFrom(c.Grant)
+	call.Grant, call.Child = grantFrom(c.Grant), c.ChildUID
 	w := c.Write
 	if w == nil {
 		return call
@@ -47,7 +47,7 @@ func callStatus(c run.Call, of *v1alpha1.AgentRun) v1alpha1.CallStatus {
 		OperationID: c.OperationID, ArgumentsDigest: c.ArgumentsDigest, BindingUID: c.Binding.UID, BindingGeneration: c.Binding.Generation,
 	}
 	if c.Grant != nil {
-		out.Child, out.Grant = childName(of, c.ID), grantStatus(*c.Grant)
+		out.Child, out.ChildUID, out.Grant = childName(of, c.ID), c.Child, grantStatus(*c.Grant)
 	}
 	if c.Rules == (run.Rules{}) {
 		return out

@@ -41,8 +41,8 @@ type outcome struct {
 	result  *run.ToolResult
 	preview *run.ToolPreview
 	nothing bool
-	// started: the call's child run is there.
-	started bool
+	// child is the UID of the call's child run, once it is there.
+	child string
 	// failure is why there is neither.
 	failure *run.Failure
 }

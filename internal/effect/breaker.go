@@ -132,10 +132,15 @@ func (b *Breaker) note(h Health, done func(error)) {
 	case Unclear:
 		done(errUnclear)
 	case Well:
-		b.failures = 0
+		// One from before it opened says nothing of those that failed in a row.
+		if b.state != BreakerOpen {
+			b.failures = 0
+		}
 		done(nil)
 	case Ill:
-		b.failures++
+		if b.state != BreakerOpen {
+			b.failures++
+		}
 		done(errIll)
 	}
 }

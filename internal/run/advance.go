@@ -192,6 +192,8 @@ func (s State) toolFailed(e ToolFailed) (State, []Effect) {
 	switch {
 	case f.InDoubt && c.Outstanding():
 		return s.doubt(i, f)
+	case f.Retryable && c.childOut() && c.State == CallLookingUp:
+		return s.lookAgain(i, f)
 	case f.Changed && c.State == CallExecuting && c.Preview != nil && s.Ending == nil:
 		return s.previewAgain(i, f)
 	}

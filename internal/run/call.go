@@ -48,8 +48,10 @@ type Call struct {
 	// Preview is what the tool server said it would do; nil until then. Ask is what people are asked; nil if they are not.
 	Preview *Preview
 	Ask     *Ask
-	// Grant is what the call's child run may use; nil if the call starts none, or its child has ended.
+	// Grant is what the call's child run may use; nil if the call starts none, or its child has ended. Child is the UID of that run,
+	// once it is known to be there.
 	Grant *Grant
+	Child string
 }
 
 // A Binding names one version of a ToolBinding.
@@ -157,7 +159,11 @@ func (c Call) String() string {
 		text += "@" + clock(c.NotBefore)
 	}
 	if c.childOut() {
-		text += fmt.Sprintf("[child of %d steps]", c.Grant.Steps)
+		text += fmt.Sprintf("[child of %d steps %dt %d+%d", c.Grant.Steps, c.Grant.ToolCalls, c.Grant.InputTokens, c.Grant.OutputTokens)
+		if c.Grant.Cost > 0 {
+			text += " cost " + c.Grant.Cost.String()
+		}
+		text += "]"
 	}
 	if c.asked() {
 		text += fmt.Sprintf("[%d/%d until %s]", len(c.Ask.Consents), c.Rules.Approvals, clock(c.Ask.Expires))

@@ -80,13 +80,20 @@ func (s State) left() Grant {
 // waits until it can have all that it wants, or they have ended.
 func (s State) grant(i int) (Grant, bool) {
 	wanted, left := *s.Calls[i].Grant, s.left()
-	if wanted.Cost == 0 && s.Limits.Cost > 0 {
-		wanted.Cost = left.Cost
-	}
-	// The child itself counts, and its parent keeps a step to answer.
+	// The child itself counts, and its parent keeps a step to answer, with what that takes, and another attempt at each of its own calls.
 	left.Children--
 	left.Steps--
 	left.InputTokens -= s.Context
+	left.ToolCalls -= s.ownOpen()
+	terms := s.offer().Terms
+	answer := min(terms.MaxOutput, left.OutputTokens/2)
+	left.OutputTokens -= answer
+	if s.Limits.Cost > 0 && terms.Price != nil {
+		left.Cost -= terms.Price.of(TokenUsage{Input: s.Context, Output: answer})
+	}
+	if wanted.Cost == 0 && s.Limits.Cost > 0 {
+		wanted.Cost = left.Cost
+	}
 	g := Grant{
 		Steps: min(wanted.Steps, left.Steps), ToolCalls: min(wanted.ToolCalls, left.ToolCalls), Children: min(wanted.Children, left.Children),
 		InputTokens: min(wanted.InputTokens, left.InputTokens), OutputTokens: min(wanted.OutputTokens, left.OutputTokens), Cost: min(wanted.Cost, left.Cost),
@@ -105,6 +112,17 @@ func (s State) childrenOut() int {
 	return n
 }
 
+// ownOpen counts the calls that are open and start no child.
+func (s State) ownOpen() int {
+	n := 0
+	for _, c := range s.Calls {
+		if c.Grant == nil && !c.Done() {
+			n++
+		}
+	}
+	return n
+}
+
 // startChild puts the intent to start the child of call i into the state, with its grant; nil if it is not yet its time.
 func (s State) startChild(i int) Effect {
 	g, ok := s.grant(i)
@@ -117,11 +135,31 @@ func (s State) startChild(i int) Effect {
 	return StartChild{CallID: c.ID, Tool: c.Tool, Attempt: c.Attempt}
 }
 
-// startAgain makes sure once more that the child of a call is there. It has its grant.
+// startAgain makes sure once more that the child of a call is there. Until that is known it keeps its grant, whatever becomes of the
+// attempt: the one before may still arrive.
 func (c *Call) startAgain() Effect {
-	c.State, c.NotBefore = CallExecuting, time.Time{}
+	c.State, c.NotBefore = CallLookingUp, time.Time{}
 	c.Attempt++
 	return StartChild{CallID: c.ID, Tool: c.Tool, Attempt: c.Attempt, Again: true}
+}
+
+// childStarted takes note that the child of a call is there. From then on it is never started again.
+func (s State) childStarted(e ChildStarted) (State, []Effect) {
+	i := s.callOf(e.CallID)
+	if i < 0 || !s.Calls[i].childOut() || s.Calls[i].Child != "" {
+		return s, nil
+	}
+	c := &s.Calls[i]
+	c.State, c.NotBefore, c.Code, c.Child = CallExecuting, time.Time{}, "", e.UID
+	return s, nil
+}
+
+// lookAgain asks once more, after a pause, whether the child of a call is there.
+func (s State) lookAgain(i int, f Failure) (State, []Effect) {
+	c := &s.Calls[i]
+	c.Failures++
+	c.State, c.Code, c.NotBefore = CallLookingUp, f.Code, f.At.Add(pause(c.OperationID, c.Failures, f))
+	return s, nil
 }
 
 // starved reports whether call i could begin, but for the budget, and nothing that is under way will give any back.
@@ -174,7 +212,7 @@ func (s *State) chargeChild(i int, spent *Spent) {
 	s.Usage.Tokens.Output += u.Tokens.Output
 	s.Usage.Tokens.Reasoning += u.Tokens.Reasoning
 	s.Usage.Cost = min(s.Usage.Cost+u.Cost, mostMoney)
-	s.Calls[i].Grant = nil
+	s.Calls[i].Grant, s.Calls[i].Child = nil, ""
 }
 
 func (s State) callOf(id string) int {

@@ -47,6 +47,8 @@ func Decide(s State, e Event) (State, []Effect) {
 		return s.toolSucceeded(e)
 	case ToolFailed:
 		return s.toolFailed(e)
+	case ChildStarted:
+		return s.childStarted(e)
 	case ChildEnded:
 		return s.childEnded(e)
 	case EffectLost:

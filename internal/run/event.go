@@ -170,6 +170,13 @@ type Failure struct {
 	Backoff     time.Duration
 }
 
+// ChildStarted says that the child run of call CallID is there.
+type ChildStarted struct {
+	CallID string
+	At     time.Time
+	UID    string
+}
+
 // ChildEnded says that the child run of call CallID has ended, or is gone. Its answer is with the shell.
 type ChildEnded struct {
 	CallID string
@@ -233,6 +240,7 @@ func (Recorded) isEvent()        {}
 func (NothingDone) isEvent()     {}
 func (ToolSucceeded) isEvent()   {}
 func (ToolFailed) isEvent()      {}
+func (ChildStarted) isEvent()    {}
 func (ChildEnded) isEvent()      {}
 func (EffectLost) isEvent()      {}
 func (NotSent) isEvent()         {}
@@ -305,6 +313,9 @@ func (e ToolSucceeded) String() string {
 func (e ToolFailed) String() string {
 	return fmt.Sprintf("tool failed %s#%d %s", e.CallID, e.Attempt, e.Failure.Code)
 }
+
+// String names the event in a few words.
+func (e ChildStarted) String() string { return "child started " + e.CallID }
 
 // String names the event in a few words.
 func (e ChildEnded) String() string {

@@ -66,14 +66,19 @@ func (s State) suspended(e Suspend) (State, []Effect) {
 		return s, nil
 	}
 	var unsettled []string
+	var kept []Effect
 	news := s.Phase != Suspended
 	for i := range s.Calls {
 		c := &s.Calls[i]
 		switch {
 		case c.Outstanding():
 			unsettled = append(unsettled, c.ID)
+		case c.State == CallExecuting && s.left().ToolCalls <= 0 && s.childrenOut() > 0:
+			var more []Effect
+			s, more = s.budgetSpent(i, e.At)
+			kept, news = append(kept, more...), true
 		case c.State == CallExecuting && s.left().ToolCalls <= 0:
-			return s.end(e.At, s.toolCallsSpent(c.ID))
+			return then(kept)(s.end(e.At, s.toolCallsSpent(c.ID)))
 		case c.State == CallExecuting:
 			s.Usage.ToolCalls++
 			c.park()
@@ -93,7 +98,7 @@ func (s State) suspended(e Suspend) (State, []Effect) {
 	if s.Phase = Suspended; !news {
 		return s, nil
 	}
-	return s, []Effect{StopEffects{At: e.At, Keep: unsettled}}
+	return s, append(kept, StopEffects{At: e.At, Keep: unsettled})
 }
 
 // resumed goes on with what was held, as far as nothing holds it any more.
@@ -123,7 +128,12 @@ func (s State) notSent(e NotSent) (State, []Effect) {
 		return s, nil
 	}
 	i := s.inFlight(e.CallID, e.Attempt)
-	if i < 0 || s.Calls[i].State == CallLookingUp {
+	switch {
+	case i < 0:
+		return s, nil
+	case s.Calls[i].childOut() && s.Calls[i].State == CallLookingUp:
+		return s.lookAgain(i, Failure{At: e.At, Code: s.Calls[i].Code, Backoff: time.Second})
+	case s.Calls[i].State == CallLookingUp:
 		return s, nil
 	}
 	c := &s.Calls[i]

@@ -18,7 +18,7 @@ func (s State) doubt(i int, f Failure) (State, []Effect) {
 	c.Code = f.Code
 	switch {
 	case c.Grant != nil:
-		c.State = CallLookingUp
+		return s.lookAgain(i, f)
 	case !c.Rules.LookUp:
 		return s.unknown(i, f.At)
 	case c.State == CallExecuting:
@@ -76,6 +76,8 @@ func (s State) effectLost(e EffectLost) (State, []Effect) {
 		return s, nil
 	}
 	switch c := &s.Calls[i]; {
+	case c.Child != "":
+		return s, nil
 	case c.Grant != nil && c.State != CallPreviewing:
 		return s, []Effect{c.startAgain()}
 	case c.State == CallPreviewing && s.Holds.ofTool(c.Tool) != "":
@@ -109,7 +111,9 @@ func (s State) end(at time.Time, t Termination) (State, []Effect) {
 		case c.Done():
 		case c.Outstanding():
 			unsettled = append(unsettled, c.ID)
-			until = at.Add(c.Rules.Timeout + lookUpTime)
+			if settled := at.Add(c.Rules.Timeout + lookUpTime); settled.After(until) {
+				until = settled
+			}
 		default:
 			c.State, c.NotBefore, c.Code = CallFailed, time.Time{}, CodeRunEnded
 			open = append(open, c.result("The run ended before the call was answered."))

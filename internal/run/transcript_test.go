@@ -33,6 +33,8 @@ var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 //	denied call=s1c1 [digest=d] [reason=words]
 //	voided call=s1c1
 //	nothing-done call=s1c1 [attempt=n]
+//	child-started call=s1c1
+//	child-ended call=s1c1 [steps=n toolcalls=n children=n cost=n input=n output=n] [code=C]
 //	lost [call=s1c1] attempt=n
 //	not-sent [call=s1c1 | step=n] [attempt=n]
 //	suspend
@@ -141,6 +143,8 @@ func event(t *testing.T, d *datadriven.TestData, now time.Time) run.Event {
 		return run.ToolSucceeded{CallID: call, Attempt: attempt, At: now, Digest: digest}
 	case "failed":
 		return run.ToolFailed{CallID: call, Attempt: attempt, Failure: failure(t, d, now)}
+	case "child-started":
+		return run.ChildStarted{CallID: call, At: now, UID: "u-" + call}
 	case "child-ended":
 		e := run.ChildEnded{CallID: call, At: now, Digest: digest}
 		if d.HasArg("steps") {
@@ -209,6 +213,8 @@ func proposed(step, i int, text string) run.ProposedCall {
 		switch rule {
 		case "write":
 			p.Rules.Write, p.Rules.Timeout = true, 10*time.Second
+		case "slow":
+			p.Rules.Timeout = 10 * time.Minute
 		case "preview":
 			p.Rules.Preview = true
 		case "lookup":

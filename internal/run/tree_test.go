@@ -32,18 +32,36 @@ func (w *world) all() []*world {
 }
 
 // start is what the API server does with a child run: it is there once, however often it is asked for.
-func (w *world) start(e run.StartChild) {
-	if w.children[e.CallID] != nil {
+func (w *world) start(id string, g run.Grant) {
+	delete(w.late, id)
+	if w.children[id] != nil {
 		return
 	}
-	c, _ := w.state.Call(e.CallID)
-	limits, g := w.state.Limits, *c.Grant
+	limits := w.state.Limits
 	limits.MaxSteps, limits.MaxToolCalls, limits.MaxChildren = g.Steps, g.ToolCalls, g.Children
 	limits.InputTokens, limits.OutputTokens, limits.Cost = g.InputTokens, g.OutputTokens, g.Cost
 	child := newWorld(limits, w.model, w.tool, w.state.Deadline)
 	child.arrives, child.answers, child.reports, child.modelFails, child.usage = w.arrives, w.answers, w.reports, w.modelFails, w.usage
-	child.agreeable, child.parent = w.agreeable, w
-	w.children[e.CallID] = child
+	child.agreeable, child.parent, child.call = w.agreeable, w, id
+	w.children[id] = child
+}
+
+func (w *world) grantOf(id string) run.Grant {
+	c, _ := w.state.Call(id)
+	return *c.Grant
+}
+
+// isDone reports whether nobody waits for what call id answers any more.
+func (w *world) isDone(id string) bool {
+	c, ok := w.state.Call(id)
+	return !ok || c.Done()
+}
+
+// arrive lets the requests arrive that are on their way, however late.
+func (w *world) arrive() {
+	for _, id := range slices.Sorted(maps.Keys(w.late)) {
+		w.start(id, w.late[id])
+	}
 }
 
 // adoptChild gives the event for a call whose child nobody is starting: it is there, and has ended or not, or it is not.
@@ -69,7 +87,10 @@ func (w *world) treeIsWithinLimits() {
 		sent := map[string]int{}
 		for _, r := range at.all() {
 			steps += r.state.Step
-			children++
+			if r.state.Step > 0 {
+				// One that came after its call had failed ends before it begins.
+				children++
+			}
 			for e, n := range r.sent {
 				sent[e] += n
 			}
@@ -112,6 +133,7 @@ func TestDecide_aTreeOfRunsKeepsTheLimitsOfItsRoot(t *testing.T) {
 			case 4, 5:
 				at.pass(at.observe(), crash(rapid.IntRange(-1, 6).Draw(t, "dies")))
 			case 6:
+				at.arrive()
 				w.now = now.Add(time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds")) * time.Second)
 			case 7:
 				at.pass(append(at.observe(), noise(t, at)), never)
@@ -149,6 +171,7 @@ func (w *world) drainTree(most int) {
 		idle, next := true, time.Time{}
 		for _, r := range w.all() {
 			r.now = w.now
+			r.arrive()
 			for _, id := range slices.Sorted(maps.Keys(r.inFlight)) {
 				r.finish(id)
 			}

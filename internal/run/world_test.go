@@ -45,7 +45,10 @@ type world struct {
 	billed     float64
 	// parent started this run as one of its children, by call.
 	parent   *world
+	call     string
 	children map[string]*world
+	// late are the requests for children that have left and not arrived yet.
+	late map[string]run.Grant
 	// agreeable: everybody approves of everything at once.
 	agreeable bool
 	// sent counts what left the process, by effect.
@@ -60,7 +63,7 @@ func newWorld(limits run.Limits, model func(int) run.ModelReplied, tool func(str
 		sent: map[string]int{}, now: start, model: model, tool: tool, arrives: always, answers: always, reports: always,
 		usage:      func(e run.CallModel) run.TokenUsage { return run.TokenUsage{Input: e.Input, Output: e.MaxOutput} },
 		modelFails: func() *run.Failure { return nil },
-		used:       map[string]run.TokenUsage{}, cost: map[string]float64{}, children: map[string]*world{},
+		used:       map[string]run.TokenUsage{}, cost: map[string]float64{}, children: map[string]*world{}, late: map[string]run.Grant{},
 	}
 	w.state.Terms = terms
 	created := run.Created{UID: "u", At: w.now, Limits: limits}
@@ -185,7 +188,11 @@ func (w *world) perform(e run.Effect) {
 		w.passedTheGate(e, e.CallID)
 		w.inFlight[e.CallID] = e
 	case run.StartChild:
-		c := w.intent(e, e.CallID, run.CallExecuting, e.Attempt)
+		state := run.CallExecuting
+		if e.Again {
+			state = run.CallLookingUp
+		}
+		c := w.intent(e, e.CallID, state, e.Attempt)
 		if !e.Again {
 			w.mayBegin(e, e.Tool)
 			w.mayBeSent(e, c)
@@ -362,7 +369,7 @@ func (w *world) crash() {
 		case run.CallTool:
 			w.act(e)
 		case run.StartChild:
-			w.start(e)
+			w.start(e.CallID, w.grantOf(e.CallID))
 		default:
 		}
 	}
@@ -422,20 +429,25 @@ func (w *world) finish(id string) {
 		}
 		w.answer(e.CallID, e.Attempt, f)
 	case run.StartChild:
-		if !e.Again && w.state.Holds.Run+w.state.Holds.Tools[e.Tool] != "" {
+		if w.children[e.CallID] != nil {
+			// That it is there is an answer.
+			w.mailbox = append(w.mailbox, run.ChildStarted{CallID: e.CallID, At: w.now, UID: e.CallID})
+			return
+		}
+		if w.state.Holds.Run+w.state.Holds.Tools[e.Tool] != "" {
 			w.mailbox = append(w.mailbox, run.NotSent{CallID: e.CallID, Attempt: e.Attempt, At: w.now})
 			return
 		}
 		f := w.tool(e.CallID)
-		if w.children[e.CallID] != nil {
-			f = nil // that it is there is an answer
+		switch {
+		case f == nil:
+			w.start(e.CallID, w.grantOf(e.CallID))
+			w.mailbox = append(w.mailbox, run.ChildStarted{CallID: e.CallID, At: w.now, UID: e.CallID})
+			return
+		case f.InDoubt && w.arrives():
+			w.late[e.CallID] = w.grantOf(e.CallID)
 		}
-		if f == nil || (f.InDoubt && w.arrives()) {
-			w.start(e)
-		}
-		if f != nil {
-			w.answer(e.CallID, e.Attempt, f)
-		}
+		w.answer(e.CallID, e.Attempt, f)
 	case run.LookUpTool:
 		switch {
 		case !w.answers():
@@ -518,7 +530,7 @@ func (w *world) isWrite(id string) bool {
 func (w *world) observe() []run.Event {
 	events := append([]run.Event{run.Prepared{At: w.now, Context: 500, Question: 400}}, w.mailbox...)
 	if p := w.parent; p != nil {
-		if p.state.Finished() || p.state.Ending != nil {
+		if p.state.Finished() || p.state.Ending != nil || p.isDone(w.call) {
 			events = append(events, run.CancelRequested{At: w.now, Reason: "its parent ended"})
 		}
 		if w.state.Holds.Run = ""; p.state.Phase == run.Suspended {
@@ -546,6 +558,8 @@ func (w *world) observe() []run.Event {
 		case run.Previewed:
 			waiting[e.CallID] = true
 		case run.NothingDone:
+			waiting[e.CallID] = true
+		case run.ChildStarted:
 			waiting[e.CallID] = true
 		case run.NotSent:
 			waiting["model"], waiting[e.CallID] = e.CallID == "", true

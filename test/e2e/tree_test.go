@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/interlock-dev/interlock/api/v1alpha1"
@@ -231,5 +232,45 @@ var _ = Describe("a tree of runs", func() {
 			Expect(c.Status.Termination).NotTo(BeNil())
 		}
 		Expect(*r.Status.Usage.Children).To(Equal(int32(len(children))))
+	})
+
+	It("lets a child go that is deleted with its parent while the operator is down", func(ctx SpecContext) {
+		hold := make(chan struct{})
+		model := chatserver.New(func(chatserver.Request) chatserver.Answer { a := chatserver.Text("late"); a.Hold = hold; return a })
+		server := httptest.NewServer(model)
+		DeferCleanup(func() { close(hold); model.Close(); server.CloseClientConnections(); server.Close() })
+		aModel(ctx, namespace, asks(call("delegate", `{"q":"why"}`)), says("So be it."))
+		create(ctx, &v1alpha1.ModelBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"},
+			Spec:       v1alpha1.ModelBindingSpec{OpenAI: &v1alpha1.OpenAIModel{BaseURL: server.URL + "/v1", Model: "test"}},
+		})
+		anAgent(ctx, namespace)
+		r := aRun(ctx, namespace, []string{"delegate"})
+		Eventually(ctx, model.Seen, patience).Should(Equal(1))
+		child := onlyChild(ctx, r)
+		interlock.kill()
+		Expect(admin.Delete(ctx, r, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		Eventually(ctx, func() bool {
+			return admin.Get(ctx, client.ObjectKeyFromObject(child), child) == nil && !child.DeletionTimestamp.IsZero()
+		}, patience).Should(BeTrue())
+		interlock.start()
+		Eventually(ctx, func() bool { return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(child), child)) }, "15s").Should(BeTrue(), summary(child))
+	})
+
+	It("lets nobody but the operator take away what holds a child", func(ctx SpecContext) {
+		hold := make(chan struct{})
+		small := anOpenAIModel(ctx, namespace, "small", func(chatserver.Request) chatserver.Answer { a := chatserver.Text("late"); a.Hold = hold; return a })
+		aModel(ctx, namespace, asks(call("delegate", `{"q":"why"}`)), says("So be it."))
+		anAgent(ctx, namespace)
+		r := aRun(ctx, namespace, []string{"delegate"})
+		Eventually(ctx, small.Seen, patience).Should(Equal(1))
+		child := onlyChild(ctx, r)
+		loose := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		Expect(admin.Patch(ctx, child, loose)).To(refusedWith("the finalizers interlock.dev/ are the Interlock operator's"))
+		eventually(ctx, r, func(g Gomega, now *v1alpha1.AgentRun) {
+			g.Expect(now.Status.Calls).To(ConsistOf(HaveField("ChildUID", string(child.UID))))
+		})
+		close(hold)
+		expectEnd(ended(ctx, r), v1alpha1.TerminationFinal, "")
 	})
 })
