@@ -10,6 +10,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 const (
 	// ReasonPending: the run waits for its ModelBinding and ToolBindings; the message names the one that is missing.
 	ReasonPending = "Pending"
+	// ReasonMaxConcurrentRuns is the reason of Queued.
+	ReasonMaxConcurrentRuns = "MaxConcurrentRuns"
 	// ReasonThinking: the model has been asked for the next step.
 	ReasonThinking = "Thinking"
 	// ReasonActing: tool calls are under way.
@@ -25,6 +27,11 @@ const (
 	// and its conditions alone.
 	ReasonUnsupportedState = "UnsupportedState"
 )
+
+// ConditionQueued is True while a run that could begin waits for others to end, since RunPolicies allow only so many at once
+// (MaxConcurrentRuns), and absent otherwise. Its place is not in the status: it would be written to all that wait whenever one begins.
+// It is counted from the others that are Queued: by creation time and, within the same second, by name.
+const ConditionQueued = "Queued"
 
 // RunPhase is where a run stands, in one word for people. Programs read conditions.
 // +kubebuilder:validation:Enum=Pending;Thinking;Acting;AwaitingApproval;Suspended;Succeeded;Failed;Cancelled
@@ -264,8 +271,8 @@ type Cancellation struct {
 // long the run; what was said is in its Turns.
 type AgentRunStatus struct {
 	// conditions are Ready (True once the run ended with its answer; False with the phase or the termination reason before and
-	// otherwise), Reconciling (True while under way, waiting for its bindings included) and Stalled (True when the run ended
-	// without its answer).
+	// otherwise), Reconciling (True while under way, waiting for its bindings included), Stalled (True when the run ended
+	// without its answer) and Queued (True while it could begin, and waits for others to end).
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -314,6 +314,7 @@ var kinds = map[string]kind{
 			"spec.namespaceSelector.matchExpressions[].operator": oneOf("In", "NotIn", "Exists", "DoesNotExist").but("Exists", "DoesNotExist"),
 			"spec.namespaceSelector.matchExpressions[].values":   list(32),
 			"spec.namespaceSelector.matchExpressions[].values[]": upTo(63),
+			"spec.maxConcurrentRuns":                             number(1, 10000),
 			"spec.requireApproval":                               needs("fromRisk"),
 			"spec.requireApproval.fromRisk":                      oneOf("Low", "Medium", "High", "Critical"),
 			"status.observedGeneration":                          atLeast(1),

@@ -58,6 +58,14 @@ type RunPolicySpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Models []string `json:"models,omitempty"`
 
+	// maxConcurrentRuns is how many runs may be under way at once in each of the namespaces. The others wait in phase Pending and begin
+	// in the order in which they were created; their deadlines go on. Child runs are not counted, and a run that waits for people, or
+	// is suspended after it has begun, is. Between 1 and 10000; any number when left out.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MaxConcurrentRuns int32 `json:"maxConcurrentRuns,omitempty"`
+
 	// requireApproval has people asked before calls that write, whatever their ToolBindings say of approval. A call that was let
 	// through before, and is not sent yet, is refused with PolicyStricter; what was sent is settled. Left out, the ToolBindings
 	// alone say when people are asked.
@@ -212,6 +220,7 @@ type RunPolicyStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Max Runs",type=integer,priority=1,JSONPath=`.spec.maxConcurrentRuns`
 // +kubebuilder:printcolumn:name="Models",type=string,priority=1,JSONPath=`.spec.models`
 // +kubebuilder:printcolumn:name="Max Cost",type=string,priority=1,JSONPath=`.spec.maxLimits.maxCost`
 // +kubebuilder:printcolumn:name="Approval From",type=string,priority=1,JSONPath=`.spec.requireApproval.fromRisk`

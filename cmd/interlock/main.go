@@ -155,6 +155,9 @@ func setup(ctx context.Context, manager ctrl.Manager, o options) error {
 		Journal: store, Tools: tools, Models: models, Principals: controller.NewPrincipals(direct), Admission: policies,
 		Effects: controller.NewEffects(o.maxEffects, runs), Wake: runs, Workers: o.workers, Refusals: refusals,
 	}
+	if err := metrics.Registry.Register(controller.NewQueueGauge(&agentRuns.Queue)); err != nil {
+		return fmt.Errorf("registering a metric: %w", err)
+	}
 	if err := agentRuns.SetupWithManager(manager); err != nil {
 		return fmt.Errorf("setting up AgentRuns: %w", err)
 	}

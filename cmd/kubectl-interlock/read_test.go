@@ -6,8 +6,10 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/interlock-dev/interlock/api/v1alpha1"
@@ -69,6 +71,29 @@ func TestShow_saysWhereARunStands(t *testing.T) {
 			checkError(t, err, "")
 			checkGolden(t, golden, out)
 		})
+	}
+}
+
+func TestShow_countsThePlaceInTheQueue(t *testing.T) {
+	queuedAt := func(name string, second int, change ...func(*v1alpha1.AgentRun)) *v1alpha1.AgentRun {
+		return aRun(append([]func(*v1alpha1.AgentRun){func(run *v1alpha1.AgentRun) {
+			run.Name, run.UID, run.CreationTimestamp = name, types.UID(name), metav1.NewTime(theTime.Add(time.Duration(second)*time.Second))
+			run.Status = v1alpha1.AgentRunStatus{Phase: v1alpha1.PhasePending, Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionQueued, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMaxConcurrentRuns},
+			}}
+		}}, change...)...)
+	}
+	f := newFixture(
+		queuedAt("second", 1), queuedAt("first", 1), queuedAt("oldest", 0), queuedAt("last", 2),
+		queuedAt("elsewhere", 0, func(run *v1alpha1.AgentRun) { run.Namespace = "hr" }),
+		queuedAt("begun", 0, func(run *v1alpha1.AgentRun) { run.Status.Conditions = nil }),
+	)
+	for name, want := range map[string]string{"oldest": "number 1 of 4", "first": "number 2 of 4", "second": "number 3 of 4", "last": "number 4 of 4", "begun": ""} {
+		out, _, err := f.run(t, "show", name)
+		checkError(t, err, "")
+		if strings.Contains(out, "number") != (want != "") || !strings.Contains(out, want) {
+			t.Errorf("of the run %s it says\n%s\nand should say %q", name, out, want)
+		}
 	}
 }
 

@@ -35,7 +35,11 @@ func (a *app) show(ctx context.Context, name string) error {
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, run); err != nil {
 		return fmt.Errorf("reading the run: %w", err)
 	}
-	a.showState(run)
+	queue, err := queueText(ctx, c, run)
+	if err != nil {
+		return err
+	}
+	a.showState(run, queue)
 	if err := a.showCalls(run.Status.Calls); err != nil {
 		return err
 	}
@@ -55,12 +59,15 @@ func (a *app) show(ctx context.Context, name string) error {
 	return nil
 }
 
-func (a *app) showState(run *v1alpha1.AgentRun) {
+func (a *app) showState(run *v1alpha1.AgentRun, queue string) {
 	s := run.Status
 	a.out.printf("AgentRun %s/%s is %s.\n", run.Namespace, run.Name, orUnknown(string(s.Phase)))
 	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); ready != nil {
 		a.out.field("Reason", ready.Reason)
 		a.out.field("Message", ready.Message)
+	}
+	if queue != "" {
+		a.out.field("Queue", queue)
 	}
 	a.out.field("Requested by", orUnknown(run.Spec.RequestedBy))
 	a.out.field("Runs as", approval.Principal(run.Namespace, run.Spec.ServiceAccountName))

@@ -60,6 +60,9 @@ type AgentRunReconciler struct {
 	// Workers is how many runs are looked at side by side.
 	Workers int
 
+	// Queue says when a run may begin.
+	Queue Queue
+
 	bulkheads effect.Bulkheads
 	// unstorable holds the UIDs of child runs whose answers the journal does not take.
 	unstorable sync.Map
@@ -98,6 +101,10 @@ type pass struct {
 	// policies are the RunPolicies of the namespace, and refusal is why one of them ends the run; nil if none does.
 	policies []v1alpha1.RunPolicy
 	refusal  *policyRefusal
+	// queued: the run has asked for its turn to begin. Limit is what held then, and place is where it waits, from 1; 0 if it does not.
+	queued bool
+	limit  concurrency
+	place  int
 
 	// Set by decide.
 	after   run.State
@@ -117,6 +124,7 @@ func (r *AgentRunReconciler) Reconcile(ctx context.Context, agentRun *v1alpha1.A
 		run: agentRun, key: key, now: r.Clock.Now(),
 		ref: journal.RunRef{Namespace: key.Namespace, Name: key.Name, UID: string(key.UID)},
 	}
+	defer r.leave(p)
 	for _, step := range []func(context.Context, *pass) error{r.observe, r.decide, r.record, r.perform} {
 		if err := step(ctx, p); err != nil {
 			return r.sort(ctx, p, err)
@@ -205,15 +213,28 @@ func (r *AgentRunReconciler) SetupWithManager(m ctrl.Manager) error {
 	return b.Complete(reconcile.AsReconciler(m.GetClient(), r))
 }
 
-// changes lets through what a person or GitOps did. Our own status writes do not wake a run; its effects do.
+// changes lets through what a person or GitOps did. Our own status writes do not wake a run; its effects do. The queue sees all.
 func (r *AgentRunReconciler) changes() predicate.Predicate {
+	see := func(o client.Object, isNew bool) {
+		if agentRun, ok := o.(*v1alpha1.AgentRun); ok {
+			r.wakeAll(r.Queue.see(agentRun, isNew))
+		}
+	}
 	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			see(e.Object, true)
+			return true
+		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
+			see(e.ObjectNew, false)
 			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			r.forget(keyOf(e.Object))
+			if agentRun, ok := e.Object.(*v1alpha1.AgentRun); ok {
+				r.wakeAll(r.Queue.gone(agentRun))
+			}
 			return false
 		},
 	}

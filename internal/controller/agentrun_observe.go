@@ -124,6 +124,9 @@ func (r *AgentRunReconciler) prepared(ctx context.Context, p *pass) ([]run.Event
 	if err != nil || missing != "" {
 		return []run.Event{run.Prepared{At: p.now, Missing: missing}}, err
 	}
+	if missing, err = r.itsTurn(ctx, p); err != nil || missing != "" {
+		return []run.Event{run.Prepared{At: p.now, Missing: missing}}, err
+	}
 	request, err := r.request(ctx, p.run, nil)
 	e := run.Prepared{At: p.now, Context: request.MaxTokens()}
 	if router := p.before.Router; router != nil && router.Chooser != nil {

@@ -38,6 +38,14 @@ func conditionsOf(s run.State, agentRun *v1alpha1.AgentRun) []metav1.Condition {
 	} else {
 		set(v1alpha1.ConditionReconciling, metav1.ConditionTrue)
 	}
+	if inQueue(s) {
+		meta.SetStatusCondition(&conditions, metav1.Condition{
+			Type: v1alpha1.ConditionQueued, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMaxConcurrentRuns, Message: message,
+			ObservedGeneration: agentRun.Generation,
+		})
+	} else {
+		meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionQueued)
+	}
 	if s.Finished() && s.Phase != run.Succeeded {
 		set(v1alpha1.ConditionStalled, metav1.ConditionTrue)
 	} else {
@@ -191,7 +199,7 @@ func (r *AgentRunReconciler) report(p *pass) {
 			Namespace: p.ref.Namespace, Name: journal.TurnName(p.ref.UID, p.after.Step),
 		}}
 	}
-	note := text.Clip(messageOf(p.after, p.run)+p.news(), maxEvent)
+	note := text.Clip(messageOf(p.after, p.run)+p.placeText()+p.news(), maxEvent)
 	if related == nil {
 		r.Recorder.Eventf(p.run, nil, kind, reasonOf(p.after), "Reconcile", "%s", note)
 		return

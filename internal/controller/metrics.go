@@ -34,6 +34,28 @@ func NewRefusalCounter() *RefusalCounter {
 	}, []string{"policy", "detail"})}
 }
 
+// A QueueGauge says how many runs wait for their turn, by the RunPolicy that bounds how many are under way. It looks when it is asked.
+type QueueGauge struct {
+	queue   *Queue
+	waiting *prometheus.Desc
+}
+
+// NewQueueGauge makes a QueueGauge, to be registered.
+func NewQueueGauge(q *Queue) *QueueGauge {
+	return &QueueGauge{q, prometheus.NewDesc("interlock_runpolicy_queued_runs",
+		"Runs that wait to begin since as many as maxConcurrentRuns of a RunPolicy allows are under way in their namespace, by policy.", []string{"policy"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (g *QueueGauge) Describe(out chan<- *prometheus.Desc) { out <- g.waiting }
+
+// Collect implements prometheus.Collector.
+func (g *QueueGauge) Collect(out chan<- prometheus.Metric) {
+	for policy, n := range g.queue.waitingBy() {
+		out <- prometheus.MustNewConstMetric(g.waiting, prometheus.GaugeValue, float64(n), policy)
+	}
+}
+
 func (c *RefusalCounter) count(r *policyRefusal) {
 	if c != nil {
 		c.WithLabelValues(r.policy, r.detail).Inc()
